@@ -38,7 +38,10 @@ pub use claim::{
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use definition::{AmendRequest, AmendedView, ApplyRequest, DefineRequest, DefinitionView};
 pub use grants::{GrantsView, Hindrance, HindranceKind};
-pub use members::{BackupView, MemberRole, MemberRow, MembersView, RemoveRequest};
+pub use members::{
+    BackupView, InviteRequest, InviteView, JoinMember, JoinRequest, JoinView, MemberRole,
+    MemberRow, MembersView, RemoveRequest,
+};
 pub use node::{
     Change, ChangeKind, CharterMember, CharterView, Check, NodeView, PeerView, told_start,
 };

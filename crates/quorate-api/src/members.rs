@@ -58,6 +58,9 @@ pub struct MemberRow {
     pub groups: u32,
     /// Whether it is the node that was asked, or there is a connection to it.
     pub connected: bool,
+    /// When it joined by invitation, by the calendar of the member that let it in, in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<String>,
 }
 
 /// What a member is in the charter.
@@ -99,4 +102,104 @@ pub struct RemoveRequest {
     pub dead: bool,
     /// Also if that costs what the refusal says.
     pub force: bool,
+}
+
+/// The body of `POST /v1/members/{name}/invite`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct InviteRequest {
+    /// For how many seconds it is good.
+    pub expires_s: u64,
+}
+
+impl Default for InviteRequest {
+    fn default() -> Self {
+        InviteRequest { expires_s: 3600 }
+    }
+}
+
+/// That a machine may join.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct InviteView {
+    /// Under which name.
+    pub name: String,
+    /// What it is given: good once, and shown nowhere again.
+    pub invitation: String,
+    /// For how many seconds it is good.
+    pub expires_s: u64,
+}
+
+impl std::fmt::Debug for InviteView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InviteView").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The body of `POST /v1/join`, by which a machine that was invited becomes a member.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct JoinRequest {
+    /// Under which name.
+    pub name: String,
+    /// The secret of the invitation.
+    pub secret: String,
+    /// The public half of the key that it made, in hexadecimal digits.
+    pub key: String,
+    /// 128 bits that it drew for its store, likewise.
+    pub birth: String,
+    /// Where the other members reach it...
+    pub peers: String,
+    /// ...and where clients do.
+    pub clients: String,
+}
+
+impl std::fmt::Debug for JoinRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinRequest").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a machine is told that becomes a member: for itself alone.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct JoinView {
+    /// The cluster.
+    pub cluster: String,
+    /// Its number in the charter...
+    pub member: u64,
+    /// ...and the number of the charter, in hexadecimal digits.
+    pub charter: String,
+    /// The epoch of the files of all members.
+    pub epoch: u64,
+    /// How the charter goes, as files have it.
+    pub pace: String,
+    /// Everybody who is a member or was one, in this order, and itself last or later.
+    pub members: Vec<JoinMember>,
+    /// Who may do what, as files have it.
+    pub rights: String,
+    /// The certificates of the authority, as PEM.
+    pub ca: String,
+    /// Its own certificate, and the authority's.
+    pub certificate: String,
+    /// The key of the authority.
+    pub authority: String,
+}
+
+impl std::fmt::Debug for JoinView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinView").field("member", &self.member).finish_non_exhaustive()
+    }
+}
+
+/// A member, as a file has it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct JoinMember {
+    /// Its name.
+    pub name: String,
+    /// Where the other members reach it.
+    pub peers: String,
 }

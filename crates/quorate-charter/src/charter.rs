@@ -17,6 +17,7 @@
 
 mod bytes;
 mod change;
+mod invitations;
 mod members;
 mod memory;
 mod reborn;
@@ -32,6 +33,7 @@ pub use self::bytes::BytesError;
 pub use self::change::{
     About, Change, Done, Move, Newcomer, Outcome, Refusal, Refused, Request, Token,
 };
+pub use self::invitations::Invitation;
 pub use self::members::{Gone, Member, Role};
 pub use self::memory::REMEMBERED;
 pub use self::reborn::Reborn;
@@ -46,6 +48,9 @@ pub const NAME_MAX: usize = 256;
 const NAME_SHOWN: usize = 40;
 /// Longest definition or reason, in bytes.
 pub const TEXT_MAX: usize = 64 << 10;
+
+/// Most names that members of a cluster ever have, where they join by invitation.
+pub const PLACES_MAX: usize = 128;
 
 /// Most changes that are asked for together...
 pub const TOGETHER_MAX: usize = 1000;
@@ -80,6 +85,7 @@ pub struct Charter {
     gone: BTreeMap<MemberId, Gone>,
     memory: Memory,
     recovered: bool,
+    invitations: BTreeMap<String, Kept<Invitation>>,
 }
 
 impl Charter {
@@ -138,6 +144,11 @@ impl Charter {
         &self.seats
     }
 
+    /// Who may join by a secret, or did, by name.
+    pub fn invitations(&self) -> &BTreeMap<String, Kept<Invitation>> {
+        &self.invitations
+    }
+
     /// What became of a request that was asked for under this id, while that is remembered.
     pub fn remembered(&self, id: RequestId) -> Option<&Outcome> {
         self.memory.recall(id).map(memory::Remembered::first_outcome)
@@ -173,7 +184,7 @@ impl Charter {
         let before = self.clone();
         for (change, number) in changes.iter().zip(1..) {
             let made = match change {
-                Change::Found { .. } | Change::Join(_) => {
+                Change::Found { .. } | Change::Join(_) | Change::Enter { .. } => {
                     Err(Refusal::Nonsense("who founds or joins asks for that alone".into()))
                 }
                 change => self.change(index, change),
@@ -248,6 +259,10 @@ impl Charter {
                 self.retire(index, *member, *leaving, *if_generation)
             }
             Change::Readmit { name } => self.readmit(name),
+            Change::Invite { name, invitation, if_generation } => {
+                self.invite(index, name, invitation.as_ref(), *if_generation)
+            }
+            Change::Enter { digest, newcomer } => self.enter(index, digest, newcomer),
         }
     }
 

@@ -11,9 +11,9 @@ use hyper_util::rt::TokioIo;
 use quorate_api::link::Token;
 use quorate_api::{
     AmendRequest, AmendedView, ApplyRequest, AuditView, BackupView, ClaimId, ClaimStatus,
-    DefineRequest, DefinitionView, FoundView, HistoryView, HoldersView, MembersView, NodeView,
-    Overview, PoolView, PoolsView, Problem, QueueView, RelabelRequest, RemoveRequest, RenewRequest,
-    RevokeRequest, Want, format_span,
+    DefineRequest, DefinitionView, FoundView, HistoryView, HoldersView, InviteRequest, InviteView,
+    MembersView, NodeView, Overview, PoolView, PoolsView, Problem, QueueView, RelabelRequest,
+    RemoveRequest, RenewRequest, RevokeRequest, Want, format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -252,6 +252,18 @@ impl Views {
     pub async fn readmit_member(&self, name: &str) -> Result<MembersView, ViewError> {
         let path = format!("/v1/members/{}/readmit", escaped(name));
         self.ask(Method::POST, &path, None::<&()>).await
+    }
+
+    /// Lets a machine join under this name, with what the answer has.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn invite_member(
+        &self,
+        name: &str,
+        how: InviteRequest,
+    ) -> Result<InviteView, ViewError> {
+        self.ask(Method::POST, &format!("/v1/members/{}/invite", escaped(name)), Some(&how)).await
     }
 
     /// The charter, for whoever keeps it.

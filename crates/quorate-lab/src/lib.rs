@@ -13,8 +13,8 @@
 //!
 //! `sim run` (measures, traces, the replay page), `sim seeds` (faults drawn by seed, judged by the
 //! laws), `sim sweep` and `compare` (tables and figures beside other protocols), `check` (every
-//! history of small worlds) and `play` (the playground) have it then as `--protocol`. A program that
-//! does so in full is `examples/own-protocol` of the repository, and the guide to it
+//! history of small worlds) and `play` (the playground) have it then as `--protocol`. A program
+//! that does so in full is `examples/own-protocol` of the repository, and the guide to it
 //! `docs/guides/own-protocol.md`.
 //!
 //! # What stays

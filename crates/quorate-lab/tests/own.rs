@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program: built as an example of this package, from the files that are a package of their own.
+/// The program: built as an example of this package, from files that are a package of their own.
 fn program() -> PathBuf {
     let name = format!("own-protocol{}", std::env::consts::EXE_SUFFIX);
     Path::new(env!("CARGO_BIN_EXE_quorate-lab")).with_file_name("examples").join(name)

@@ -20,69 +20,15 @@ use crate::app::App;
 use crate::caller::{Action, Caller, Guest, Whence, authorize, token_of};
 use crate::config::{Config, ConfigError};
 use crate::{Node, api, session};
+use endpoints::ENDPOINTS;
 use heard::said_in;
 
 mod changed;
 mod documented;
+mod endpoints;
 mod heard;
 
 const TOKEN: &str = "0123456789abcdef";
-
-/// Everything there is over HTTP, and what it takes; nothing, if it tells nothing about the node.
-const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
-    ("GET", "/", None),
-    ("GET", "/docs", None),
-    ("GET", "/assets/{name}", None),
-    ("GET", "/livez", None),
-    ("GET", "/v1/openapi.json", None),
-    ("GET", "/readyz", Some(Action::Health)),
-    ("GET", "/readyz/{check}", Some(Action::Health)),
-    ("GET", "/readyz/pools/{pool}", Some(Action::See)),
-    ("GET", "/metrics", Some(Action::Measure)),
-    ("GET", "/v1/node", Some(Action::See)),
-    ("GET", "/v1/audit", Some(Action::Audit)),
-    ("GET", "/v1/members", Some(Action::See)),
-    ("PUT", "/v1/members/{name}/drain", Some(Action::Members)),
-    ("DELETE", "/v1/members/{name}/drain", Some(Action::Members)),
-    ("POST", "/v1/members/{name}/remove", Some(Action::Members)),
-    ("POST", "/v1/members/{name}/readmit", Some(Action::Members)),
-    ("GET", "/v1/charter/backup", Some(Action::Members)),
-    ("GET", "/v1/watch", Some(Action::See)),
-    ("GET", "/v1/overview", Some(Action::See)),
-    ("GET", "/v1/overview/watch", Some(Action::See)),
-    ("GET", "/v1/claims/{id}", Some(Action::See)),
-    ("POST", "/v1/pre-reboot", Some(Action::Claim)),
-    ("POST", "/v1/steady-state", Some(Action::Claim)),
-    ("POST", "/fleetlock/v1/pre-reboot", Some(Action::Claim)),
-    ("POST", "/fleetlock/v1/steady-state", Some(Action::Claim)),
-    ("LOCK", "/v1/terraform/{pool}", Some(Action::Claim)),
-    ("UNLOCK", "/v1/terraform/{pool}", Some(Action::Claim)),
-    ("GET", "/v1/pools", Some(Action::See)),
-    ("GET", "/v1/pools/{pool}", Some(Action::See)),
-    // As the audit, it is about all pools.
-    ("POST", "/v1/pools", Some(Action::Audit)),
-    ("PUT", "/v1/pools/{pool}", Some(Action::Admin)),
-    ("PATCH", "/v1/pools/{pool}", Some(Action::Admin)),
-    ("DELETE", "/v1/pools/{pool}", Some(Action::Admin)),
-    ("GET", "/v1/pools/{pool}/definition", Some(Action::See)),
-    ("GET", "/v1/pools/{pool}/holders", Some(Action::See)),
-    ("GET", "/v1/pools/{pool}/queue", Some(Action::See)),
-    ("GET", "/v1/pools/{pool}/grants", Some(Action::See)),
-    ("GET", "/v1/pools/{pool}/history", Some(Action::See)),
-    ("GET", "/v1/pools/{pool}/watch", Some(Action::See)),
-    ("GET", "/v1/pools/{pool}/claims/{id}", Some(Action::Read)),
-    ("GET", "/v1/pools/{pool}/claims/{id}/why", Some(Action::Read)),
-    ("PUT", "/v1/pools/{pool}/claims/{id}", Some(Action::Claim)),
-    ("POST", "/v1/pools/{pool}/claims/{id}/renew", Some(Action::Claim)),
-    ("DELETE", "/v1/pools/{pool}/claims/{id}", Some(Action::Claim)),
-    ("POST", "/v1/pools/{pool}/claims/{id}/revoke", Some(Action::Revoke)),
-    ("PUT", "/v1/pools/{pool}/units/{unit}/drain", Some(Action::Admin)),
-    ("DELETE", "/v1/pools/{pool}/units/{unit}/drain", Some(Action::Admin)),
-    ("PUT", "/v1/pools/{pool}/units/{unit}/labels", Some(Action::Admin)),
-    ("DELETE", "/v1/pools/{pool}/units/{unit}/labels", Some(Action::Admin)),
-    ("POST", "/v1/admin/pools/{pool}/corrupt", Some(Action::Admin)),
-    ("POST", "/v1/admin/pools/{pool}/nodes/{node}/fence", Some(Action::Admin)),
-];
 
 fn config(top: &str) -> Result<Config, ConfigError> {
     let text = format!(

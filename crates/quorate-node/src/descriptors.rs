@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::Config;
+use crate::config::{Config, MEMBERS_MAX};
 use crate::door::{LOCAL_MAX, TURNED_AWAY_MAX};
 use crate::peers::GREETINGS_MAX;
 
@@ -16,7 +16,9 @@ pub(crate) fn clients(config: &Config) -> usize {
     let wanted = config.limits.clients;
     let Some(all) = raise() else { return wanted };
     let local = if config.listen_local.is_some() { LOCAL_MAX } else { 0 };
-    let kept = FILES + local + TURNED_AWAY_MAX + GREETINGS_MAX + config.members.len();
+    // Those who join later too.
+    let members = if config.joins { MEMBERS_MAX } else { config.members.len() };
+    let kept = FILES + local + TURNED_AWAY_MAX + GREETINGS_MAX + members;
     let room = room(wanted, all, kept);
     if room < wanted {
         tracing::warn!(

@@ -14,6 +14,7 @@
 //! | `alarms` | when which pool wants to be looked at, in one heap |
 //! | `journal` | what must be on disk before anything else is seen |
 //! | `peers` | connections to the other members; what they mean is the engine's matter |
+//! | `newcomer` | a machine becomes a member, of a new cluster or of one that invites it |
 //! | `charter` | who decides, where that may change: beside the path of claims, never on it |
 //!
 //! The node contains no protocol decision, and only `protocols` names a protocol. Without
@@ -48,6 +49,7 @@ mod kinds;
 mod ledger;
 mod local;
 mod metrics;
+mod newcomer;
 mod node;
 #[cfg(test)]
 mod nonsense_tests;
@@ -71,10 +73,11 @@ mod views;
 pub use charter::{AtRest, Recovered};
 pub use config::{
     Address, Audited, Chartered, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX,
-    Member, Names, POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls,
+    Member, Members, Names, POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls,
     is_pool_name,
 };
 pub use files::Files;
+pub use newcomer::{FILE, Founded, Joined, NewcomerError, Wish, found, join, renew};
 pub use node::{Node, StartError};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;

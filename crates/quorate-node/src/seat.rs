@@ -121,6 +121,8 @@ pub(crate) trait AnySeat: Send {
         order: Order,
         effects: &mut Vec<SeatEffect>,
     ) -> Result<bool, SeatError>;
+    /// So many members there are from now on: later ones joined.
+    fn grow(&mut self, members: usize);
     /// Shows the books, as [`Protocol::ledger`].
     fn ledger(&self, show: &mut dyn FnMut(Entry));
     /// Why a claim waits, as [`Protocol::explain`].
@@ -153,6 +155,8 @@ pub(crate) trait Runs: Wire + Sends + Send + 'static {
     /// [`quorate_core::Corruptible::corrupt`].
     const CORRUPT: Option<Corrupt<Self>> = None;
 
+    /// The pool from now on, where so many are members; most pools have those of the file.
+    fn grow(_: &mut Self::Pool, _members: usize) {}
     /// See [`quorate_core::Obeys::obey`]; most protocols obey nobody.
     fn obey(&mut self, _: &Seat<'_, Self>, _: Order, _: &mut Outbox<Self>) -> bool {
         false
@@ -391,6 +395,10 @@ impl<P: Runs> AnySeat for Driver<P> {
     fn relabelled(&self) -> Option<Labelled> {
         let changed = self.participant.as_ref()?.relabelled()?;
         Some(changed.iter().map(|(unit, labels)| (unit.0, labels.clone())).collect())
+    }
+
+    fn grow(&mut self, members: usize) {
+        P::grow(&mut self.pool, members);
     }
 
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {

@@ -328,7 +328,7 @@ impl Picture {
                 .collect(),
             facts: self.facts.clone(),
             silent: self.silent.clone(),
-            ..pool_view(name, def, self.labels.as_deref())
+            ..pool_view(name, def, self.labels.as_deref(), config.members.living())
         }
     }
 

@@ -431,9 +431,9 @@ fn large_families_are_answered_without_listing_them() {
 }
 
 /// What the abstract of Manabe and Tajima (2004) says of their uniform family, asked of our sizes:
-/// none is larger than the k-arbiter's, and with one unit they are majorities. They are not optimal,
-/// which theirs is said to be: of 336 sizes 74 could be smaller by one, the others staying as they
-/// are.
+/// none is larger than the k-arbiter's, and with one unit they are majorities. They are not
+/// optimal, which theirs is said to be: of 336 sizes 74 could be smaller by one, the others staying
+/// as they are.
 #[test]
 fn threshold_is_what_its_abstract_says_but_for_the_last_word() {
     let (mut all, mut loose) = (0, Vec::new());

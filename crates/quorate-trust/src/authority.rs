@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PublicKeyData as _, SanType,
-    date_time_ymd,
+    Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PublicKeyData, SanType,
+    SignatureAlgorithm, date_time_ymd,
 };
 
 use crate::{Certificate, CertificateError, DAY, Date, Identity, IdentityError, Kind};
@@ -42,6 +42,80 @@ impl std::fmt::Debug for Issued {
     }
 }
 
+/// The key of a node, which is made where the node is and never leaves it.
+pub struct NodeKey(KeyPair);
+
+impl std::fmt::Debug for NodeKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NodeKey(..)")
+    }
+}
+
+impl NodeKey {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn random() -> Result<NodeKey, IssueError> {
+        new_key().map(NodeKey)
+    }
+
+    /// The key of a file.
+    ///
+    /// # Errors
+    /// It is none, or of another kind.
+    pub fn from_pem(pem: &str) -> Result<NodeKey, IssueError> {
+        let key = KeyPair::from_pem(pem).map_err(|_| IssueError::NodeKey)?;
+        match key.is_compatible(&PKCS_ECDSA_P256_SHA256) {
+            true => Ok(NodeKey(key)),
+            false => Err(IssueError::NodeKey),
+        }
+    }
+
+    /// The key itself, for the node's own file.
+    pub fn reveal(&self) -> String {
+        self.0.serialize_pem()
+    }
+
+    /// SHA-256 of the public half of a key.
+    pub fn sha256(public: &[u8]) -> [u8; 32] {
+        let digest = ring::digest::digest(&ring::digest::SHA256, public);
+        digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
+    }
+
+    /// What others may know of it: the point of the curve.
+    pub fn public(&self) -> &[u8] {
+        self.0.der_bytes()
+    }
+}
+
+/// A point of the curve that somebody says is its own. Whether that is so shows when it is used: a
+/// certificate for a key that one does not have is good for nothing.
+struct Public<'a>(&'a [u8]);
+
+impl Public<'_> {
+    /// Bytes of a point that is written in full, after one that says so.
+    const LEN: usize = 65;
+    const IN_FULL: u8 = 4;
+
+    fn read(bytes: &[u8]) -> Result<Public<'_>, IssueError> {
+        match bytes.len() == Self::LEN && bytes[0] == Self::IN_FULL {
+            true => Ok(Public(bytes)),
+            false => Err(IssueError::NodeKey),
+        }
+    }
+}
+
+impl PublicKeyData for Public<'_> {
+    fn der_bytes(&self) -> &[u8] {
+        self.0
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        &PKCS_ECDSA_P256_SHA256
+    }
+}
+
 /// Why no certificate was made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum IssueError {
@@ -63,6 +137,9 @@ pub enum IssueError {
     /// The key is no key, or of another kind.
     #[error("the authority's key cannot be read, or is not a P-256 key")]
     Key,
+    /// The same of a node's.
+    #[error("the node's key cannot be read, or is not a P-256 key")]
+    NodeKey,
     /// The key is another one's.
     #[error("the authority's key does not belong to its certificate")]
     OtherKey,
@@ -95,6 +172,24 @@ impl Authority {
         let key = new_key()?;
         let made = params.self_signed(&key).map_err(failed)?;
         Ok(Issued { certificate: made.pem(), key: key.serialize_pem() })
+    }
+
+    /// The same where the file has several authorities' certificates, while one takes the place of
+    /// another: the authority whose key it is, and its certificate, as PEM.
+    ///
+    /// # Errors
+    /// It is that of none of them.
+    pub fn among(certificates: &[u8], key: &str) -> Result<(Authority, Certificate), IssueError> {
+        let (first, rest) = Certificate::from_pem(certificates).map_err(IssueError::Authority)?;
+        let mut wrong = IssueError::OtherKey;
+        for certificate in std::iter::once(first).chain(rest) {
+            match Authority::from_pem(certificate.to_pem().as_bytes(), key) {
+                Ok(authority) => return Ok((authority, certificate)),
+                Err(IssueError::OtherKey) => {}
+                Err(error) => wrong = error,
+            }
+        }
+        Err(wrong)
     }
 
     /// The authority of these files.
@@ -134,13 +229,30 @@ impl Authority {
         addresses: &[String],
         lifetime: Lifetime,
     ) -> Result<Issued, IssueError> {
+        let key = new_key()?;
+        let certificate = self.node_of(name, addresses, key.der_bytes(), lifetime)?;
+        Ok(Issued { certificate, key: key.serialize_pem() })
+    }
+
+    /// The same for a key that the node made itself, of which this is the public half.
+    ///
+    /// # Errors
+    /// As [`Authority::node`], or it is no key.
+    pub fn node_of(
+        &self,
+        name: &str,
+        addresses: &[String],
+        public: &[u8],
+        lifetime: Lifetime,
+    ) -> Result<String, IssueError> {
         let mut params = self.params(Kind::Node, name, lifetime)?;
         for address in addresses {
             params.subject_alt_names.push(reachable(address)?);
         }
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        self.sign(&params)
+        let made = params.signed_by(&Public::read(public)?, &self.issuer).map_err(failed)?;
+        Ok(made.pem())
     }
 
     /// A certificate for a client.

@@ -122,10 +122,26 @@ impl Certificate {
         self.validity
     }
 
+    /// As a file has it.
+    pub fn to_pem(&self) -> String {
+        let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
+        let digits = base64(&self.der);
+        for line in digits.as_bytes().chunks(64) {
+            text.push_str(str::from_utf8(line).expect("digits of base 64"));
+            text.push('\n');
+        }
+        text + "-----END CERTIFICATE-----\n"
+    }
+
+    /// Its SHA-256.
+    pub fn sha256(&self) -> [u8; 32] {
+        let digest = ring::digest::digest(&ring::digest::SHA256, &self.der);
+        digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
+    }
+
     /// Its SHA-256, as `openssl x509 -fingerprint -sha256` shows it.
     pub fn fingerprint(&self) -> String {
-        let digest = ring::digest::digest(&ring::digest::SHA256, &self.der);
-        let pairs: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+        let pairs: Vec<String> = self.sha256().iter().map(|byte| format!("{byte:02X}")).collect();
         pairs.join(":")
     }
 
@@ -178,6 +194,21 @@ impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certificate").field("identities", &self.identities).finish_non_exhaustive()
     }
+}
+
+/// RFC 4648.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let number = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS[(number >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= three.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
 }
 
 fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CertificateError> {

@@ -14,6 +14,7 @@ mod certificate;
 mod date;
 mod der;
 mod identity;
+mod invitation;
 mod pattern;
 mod rights;
 #[cfg(feature = "tls")]
@@ -21,12 +22,13 @@ mod tls;
 mod token;
 
 #[cfg(feature = "issue")]
-pub use authority::{Authority, IssueError, Issued, Lifetime};
+pub use authority::{Authority, IssueError, Issued, Lifetime, NodeKey};
 pub use certificate::{Certificate, CertificateError, Roots, Usage};
 pub use date::{DAY, Date};
 pub use identity::{Identity, IdentityError, Kind, NAME_MAX, is_name};
+pub use invitation::{Invitation, InvitationError};
 pub use pattern::{Pattern, PatternError};
 pub use rights::{Demand, Permit, Refusal, Right, Rights, RightsError};
 #[cfg(feature = "tls")]
-pub use tls::{Keys, KeysError, is_node, shown};
+pub use tls::{Keys, KeysError, is_node, shown, to_unknown};
 pub use token::{Digest, DigestError, Secret, TokenError};

@@ -175,6 +175,86 @@ pub fn shown(chain: Option<&[CertificateDer<'_>]>) -> Result<Identity, Certifica
     Certificate::from_der(first)?.identity().cloned()
 }
 
+/// To call a node of a cluster of which nothing is known but the SHA-256 of its authority's
+/// certificate: any node that shows this certificate and its own, signed by it. Nothing is shown to
+/// it.
+///
+/// # Errors
+/// The library refuses.
+pub fn to_unknown(authority: [u8; 32]) -> Result<Arc<ClientConfig>, KeysError> {
+    let provider = Arc::new(ring::default_provider());
+    let only = Signed { authority, provider: Arc::clone(&provider) };
+    ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(VERSIONS)
+        .map(|builder| {
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(only))
+                .with_no_client_auth()
+        })
+        .map(Arc::new)
+        .map_err(|error| KeysError::Key(error.to_string()))
+}
+
+/// Takes any node whose certificate this authority signed, which it shows too.
+#[derive(Debug)]
+struct Signed {
+    authority: [u8; 32],
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Signed {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let refused = |error: CertificateError| rustls::Error::General(error.to_string());
+        let others = between.iter().filter_map(|der| Certificate::from_der(der).ok());
+        let Some(authority) = others.into_iter().find(|one| one.sha256() == self.authority) else {
+            let text = "another cluster answers there: its authority is not the one of the \
+                        invitation";
+            return Err(rustls::Error::General(text.into()));
+        };
+        let roots = Roots::from_pem(authority.to_pem().as_bytes()).map_err(refused)?;
+        let certificate = Certificate::from_der(shown).map_err(refused)?;
+        let now = Duration::from_secs(now.as_secs());
+        let whose = roots.verify(&certificate, &[], Usage::Server, now).map_err(refused)?;
+        let cluster = authority.identity().map_err(refused)?;
+        let is_authority = cluster.kind == Kind::Authority && cluster.cluster == whose.cluster;
+        match is_authority && whose.kind == Kind::Node {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(rustls::Error::General(format!("{whose} is no node of {cluster}"))),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("TLS 1.2 is not spoken".into()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
 /// Takes one node and nobody else.
 #[derive(Debug)]
 struct Only {

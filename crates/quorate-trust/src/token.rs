@@ -154,6 +154,11 @@ pub enum DigestError {
 }
 
 impl Digest {
+    /// As the charter keeps it.
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
     /// Whether it is this token's. Takes as long for a near miss as for a far one.
     pub fn is(&self, shown: &Digest) -> bool {
         self.0.ct_eq(&shown.0).into()

@@ -3,6 +3,7 @@
 
 mod guide;
 mod hold;
+mod joining;
 mod links;
 pub(crate) mod net;
 mod relay;
@@ -34,6 +35,13 @@ const SCENARIOS: &[Scenario] = &[
         about: "three machines, by the commands of docs/guides/three-machines.md",
         others: &[],
         play: guide::scenario,
+        usual: true,
+    },
+    Scenario {
+        name: "joining",
+        about: "three machines in four commands: one is made, two are invited and join",
+        others: &[],
+        play: joining::scenario,
         usual: true,
     },
     Scenario {

@@ -7,8 +7,11 @@ use super::{Charter, REMEMBERED};
 use crate::names::fnv;
 
 /// The form that this code writes.
-const FORM: u8 = 3;
-/// The form before, which lacks the last field: whether the charter was recovered.
+const FORM: u8 = 4;
+/// Forms before: the fields that they lack are the last ones, and a zero says of each that there is
+/// nothing. The first of them lacks invitations...
+const UNINVITED: u8 = 3;
+/// ...and this one also whether the charter was recovered.
 const UNRECOVERED: u8 = 2;
 
 /// Why bytes are no charter. Nothing was taken from them.
@@ -45,7 +48,8 @@ impl Charter {
         let (form, rest) = bytes.split_first().ok_or(BytesError::Empty)?;
         match *form {
             FORM => {}
-            UNRECOVERED => return Charter::from_bytes(&[&[FORM], rest, &[0]].concat()),
+            UNINVITED => return Charter::from_bytes(&[&[FORM], rest, &[0]].concat()),
+            UNRECOVERED => return Charter::from_bytes(&[&[FORM], rest, &[0, 0]].concat()),
             form => return Err(BytesError::Form(form)),
         }
         let charter: Charter = match postcard::take_from_bytes(rest) {
@@ -118,6 +122,14 @@ impl Charter {
             }
             if shadow.is_some_and(|id| id == seat.life.member || !self.members.contains_key(&id)) {
                 return Err(format!("nobody shadows {group}"));
+            }
+        }
+        for (name, kept) in &self.invitations {
+            let taken = kept.value.taken;
+            let known = taken
+                .is_none_or(|id| self.members.contains_key(&id) || self.gone.contains_key(&id));
+            if !known {
+                return Err(format!("nobody took the invitation of {name:?}"));
             }
         }
         if self.memory.len() > REMEMBERED {

@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{REQUEST_MAX, TOGETHER_MAX};
+use super::{Invitation, REQUEST_MAX, TOGETHER_MAX};
 use crate::{Birth, ClusterId, Group, Life, MemberId, RequestId};
 
 /// What is asked for together, and the id under which it may be repeated.
@@ -68,7 +68,7 @@ pub struct Newcomer {
 pub struct About {
     /// Where others reach it; opaque here.
     pub addresses: Vec<String>,
-    /// SHA-256 of its certificate.
+    /// SHA-256 of its public key, where it joined by invitation; else zeros.
     pub fingerprint: [u8; 32],
     /// `zone` among them spreads votes.
     pub labels: BTreeMap<String, String>,
@@ -227,6 +227,22 @@ pub enum Change {
     Readmit {
         /// The name.
         name: String,
+    },
+    /// A machine may join under this name. Whoever says it again means another secret.
+    Invite {
+        /// The name: nobody has had it.
+        name: String,
+        /// By what.
+        invitation: Option<Invitation>,
+        /// Only if the invitation did not change since.
+        if_generation: Option<u64>,
+    },
+    /// A new member comes by an invitation; its id is the index of this entry.
+    Enter {
+        /// SHA-256 of the secret that it showed.
+        digest: [u8; 32],
+        /// Who it is.
+        newcomer: Newcomer,
     },
 }
 

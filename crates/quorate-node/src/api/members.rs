@@ -4,11 +4,15 @@ use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
-use quorate_api::{BackupView, MemberRole, MemberRow, MembersView, Problem, RemoveRequest};
-use quorate_core::{NodeId, NodeSet};
+use quorate_api::{
+    BackupView, InviteRequest, InviteView, JoinRequest, JoinView, MemberRole, MemberRow,
+    MembersView, Problem, ProblemKind, RemoveRequest,
+};
+use quorate_core::NodeSet;
 
 use super::reply::{Failure, body, ok};
 use crate::app::App;
+use crate::audit::Note;
 use crate::caller::Action;
 use crate::engine::Request;
 
@@ -104,6 +108,70 @@ pub(crate) async fn readmit(app: App, Path(name): Path<String>) -> Answered {
     answer(&app, "readmit member", &name, done).await
 }
 
+/// Lets a machine join under this name, with the invitation that is answered.
+#[utoipa::path(post, path = "/v1/members/{name}/invite", tag = "members",
+    params(("name" = String, Path)), request_body = InviteRequest,
+    responses(
+        (status = 200, description = "it may join, once", body = InviteView),
+        (status = 400, description = "it is no name, or no time", body = Problem),
+        (status = 403, description = "not allowed to you", body = Problem),
+        (status = 409, description = "somebody has or had this name, or members are those of the \
+            files", body = Problem),
+        (status = 503, description = "no majority answers; nothing changed", body = Problem),
+        (status = 504, description = "what came of it is unknown: invite again", body = Problem),
+    ))]
+pub(crate) async fn invite(app: App, Path(name): Path<String>, bytes: Bytes) -> Answered {
+    app.authorize(None, Action::Members)?;
+    private(&app)?;
+    let request: InviteRequest = body(&bytes)?;
+    let done = match app.hall() {
+        Ok(hall) => hall.invite(&name, request).await,
+        Err(problem) => Err(problem),
+    };
+    note(&app, "invite member", &name, done.as_ref().err());
+    Ok(ok(StatusCode::OK, &done?))
+}
+
+/// Lets a machine in that shows an invitation: it needs no other right.
+#[utoipa::path(post, path = "/v1/join", tag = "members", request_body = JoinRequest,
+    responses(
+        (status = 200, description = "it is a member: everything that one needs, for it alone",
+            body = JoinView),
+        (status = 400, description = "an address or a key that makes no sense", body = Problem),
+        (status = 401, description = "no such invitation, or it was used, or has expired",
+            body = Problem),
+        (status = 409, description = "another member has its name or its address", body = Problem),
+        (status = 503, description = "no majority answers; nothing changed", body = Problem),
+        (status = 504, description = "what came of it is unknown: ask again", body = Problem),
+    ))]
+pub(crate) async fn join(app: App, bytes: Bytes) -> Answered {
+    private(&app)?;
+    let request: JoinRequest = body(&bytes)?;
+    let done = match app.hall() {
+        Ok(hall) => hall.let_in(&request).await,
+        Err(problem) => Err(problem),
+    };
+    if let Err(problem) = &done {
+        // Anybody may knock: what comes of it is counted, and not written down without end.
+        let (about, result) = (format!("member {}", shown(&request.name)), problem.detail.clone());
+        let (who, from) = (&app.caller, app.whence);
+        app.audit.refusal(Note { who, from, what: "join", pool: "", about, result });
+    } else {
+        note(&app, "join", &request.name, None);
+    }
+    Ok(ok(StatusCode::OK, &done?))
+}
+
+/// Secrets are told where nobody else hears them.
+fn private(app: &App) -> Result<(), Problem> {
+    let in_the_clear = "an invitation, and who comes with one, travels encrypted: say https; \
+                        nothing changed";
+    match app.private {
+        true => Ok(()),
+        false => Err(Problem::new(ProblemKind::BadRequest, in_the_clear)),
+    }
+}
+
 /// Answers with the charter, for whoever keeps it against the day on which it is lost.
 #[utoipa::path(get, path = "/v1/charter/backup", tag = "members",
     responses(
@@ -128,14 +196,22 @@ pub(crate) async fn backup(app: App) -> Answered {
 
 /// Writes down what came of it; how things stand.
 async fn answer(app: &App, what: &str, name: &str, done: Result<(), Problem>) -> Answered {
-    let result = match &done {
-        Ok(()) => "done".to_owned(),
-        Err(problem) => format!("refused: {}", problem.detail),
-    };
-    let shown: String = name.chars().take(crate::config::POOL_NAME_MAX).collect();
-    app.act(what, "", format!("member {shown}"), result);
+    note(app, what, name, done.as_ref().err());
     done?;
     Ok(ok(StatusCode::OK, &view(app).await?))
+}
+
+fn note(app: &App, what: &str, name: &str, problem: Option<&Problem>) {
+    let result = match problem {
+        None => "done".to_owned(),
+        Some(problem) => format!("refused: {}", problem.detail),
+    };
+    app.act(what, "", format!("member {}", shown(name)), result);
+}
+
+/// As much of a name as a name can have.
+fn shown(name: &str) -> String {
+    name.chars().take(crate::config::POOL_NAME_MAX).collect()
 }
 
 async fn view(app: &App) -> Result<MembersView, Problem> {
@@ -155,6 +231,7 @@ async fn view(app: &App) -> Result<MembersView, Problem> {
             leaving: false,
             groups: 0,
             connected: false,
+            joined: None,
         });
         view.members = listed.collect();
     }
@@ -168,10 +245,8 @@ async fn view(app: &App) -> Result<MembersView, Problem> {
 /// The pools that would grant nothing without this member and those that were removed before.
 fn needing(app: &App, name: &str, mut away: NodeSet) -> Vec<String> {
     let members = &app.config.members;
-    let Some(place) = members.iter().position(|member| member.name == name) else {
-        return Vec::new();
-    };
-    away.insert(NodeId::from(place));
+    let Some(place) = members.place(name) else { return Vec::new() };
+    away.insert(place);
     let fixed = app.config.pools.iter().filter(|def| !def.protocol.about.seat_moves);
     let stands = fixed.filter(|def| {
         let outlook = def.protocol.grants(&def.label(), members.len(), &away);

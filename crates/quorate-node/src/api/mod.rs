@@ -139,6 +139,8 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/members/{name}/drain", put(members::drain).delete(members::restore))
         .route("/v1/members/{name}/remove", post(members::remove))
         .route("/v1/members/{name}/readmit", post(members::readmit))
+        .route("/v1/members/{name}/invite", post(members::invite))
+        .route("/v1/join", post(members::join))
         .route("/v1/charter/backup", get(members::backup))
         .route("/v1/watch", get(watch::all))
         .route("/v1/overview", get(overview::overview))

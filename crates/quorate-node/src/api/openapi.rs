@@ -48,6 +48,8 @@ use super::{claims, definitions, gateway, health, members, overview, pools, watc
         members::restore,
         members::remove,
         members::readmit,
+        members::invite,
+        members::join,
         members::backup,
         overview::find,
         overview::overview,

@@ -19,7 +19,7 @@ use quorate_core::NodeId;
 use tokio::time::{sleep, timeout};
 
 use super::words::{Said, Word};
-use super::{Carrier, Hall, Part, TERMS_EACH, drawn, request_id};
+use super::{Carrier, Hall, Part, TERMS_EACH, addresses, drawn, request_id};
 use crate::boot;
 use crate::config::{Config, Data};
 
@@ -50,7 +50,7 @@ pub(crate) fn declare_new(config: &Config) -> io::Result<()> {
 
 /// The word that this directory founds the charter; taken back when it has.
 const FOUNDS: &str = "charter-founds";
-pub(super) const STORE: &str = "charter.redb";
+pub(crate) const STORE: &str = "charter.redb";
 /// The birth of the store that this directory will have.
 const BIRTH: &str = "charter-birth";
 
@@ -140,8 +140,7 @@ pub(super) async fn enter(hall: &Arc<Hall>, begin: Begin) -> Result<Part, String
     // Whoever is not alone any more has founded it.
     let alone = |part: &Part| part.status().voters.iter().all(|voter| *voter == from);
     while from == MemberId::FOUNDER && alone(&part) {
-        let address = hall.config.members[hall.config.me.index()].peers.to_string();
-        let about = About { addresses: vec![address], ..About::default() };
+        let about = About { addresses: addresses(&hall.config), ..About::default() };
         let settles = part.settle(hall.config.name().to_owned(), about, incarnation(hall.boot));
         // A store that was just opened says late who votes: until this node knows that it is not
         // alone it answers no member, and its clients' renewals go nowhere.
@@ -211,6 +210,12 @@ impl Hall {
         if let Some((id, member)) = known {
             return match member.birth == birth {
                 true => Said::Joined(cluster, *id),
+                false if self.config.joins => Said::Refused(format!(
+                    "the charter knows {name} with another store, and a store that was lost does \
+                     not come back. Nothing was changed. Restore the data directory of {name}; \
+                     or, if it is gone, run `quorate member remove {name} --dead`, and invite this \
+                     machine under a name that nobody had"
+                )),
                 false => Said::Refused(format!(
                     "the charter knows {name} with another store, and a store that was lost does \
                      not come back. Nothing was changed. Restore the data directory of {name}; \
@@ -218,6 +223,12 @@ impl Hall {
                      joins as another member"
                 )),
             };
+        }
+        if self.config.joins {
+            return Said::Refused(format!(
+                "members of this cluster join by invitation, and {name} has none. Nothing was \
+                 changed. Run `quorate member invite NAME` at a member"
+            ));
         }
         let about = About { addresses: vec![address], ..About::default() };
         let change = Change::Join(Newcomer { name, birth, about });

@@ -2,6 +2,7 @@
 //! two at once (charter spec S1, S2).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible as Never;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen, members, pools,
+    FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen, members, not_listed,
+    pools,
 };
 use crate::clock;
 use crate::config::Defined;
@@ -25,8 +27,13 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// ask once more, and again if that node is slow.
 const SETTLED: [Duration; 2] = [Duration::from_millis(60), Duration::from_millis(300)];
 
-/// The engine is gone.
-struct EngineGone;
+/// Why this node's part ends.
+enum Ended {
+    /// The engine is gone.
+    EngineGone,
+    /// It cannot go on, and says why.
+    Stuck(String),
+}
 
 /// Everything that this node's part does by itself, until the engine is gone.
 pub(super) async fn run(
@@ -34,7 +41,7 @@ pub(super) async fn run(
     part: Part,
     engine: mpsc::Sender<Command>,
     asks: mpsc::UnboundedReceiver<Licence>,
-) {
+) -> Option<String> {
     let me = part.identity().member;
     // They end with this.
     let mut tasks = JoinSet::new();
@@ -54,7 +61,10 @@ pub(super) async fn run(
         news: Moment::ZERO,
         last: None,
     };
-    let _ = desk.run(asks).await;
+    match desk.run(asks).await {
+        Err(Ended::Stuck(why)) => Some(why),
+        Err(Ended::EngineGone) => None,
+    }
 }
 
 /// A round under way: when it began, and who asked before that.
@@ -93,7 +103,7 @@ struct Desk {
 }
 
 impl Desk {
-    async fn run(mut self, mut asks: mpsc::UnboundedReceiver<Licence>) -> Result<(), EngineGone> {
+    async fn run(mut self, mut asks: mpsc::UnboundedReceiver<Licence>) -> Result<Never, Ended> {
         let mut readings = self.part.watch();
         let mut round: Option<Round> = None;
         let mut again: Option<Instant> = None;
@@ -105,11 +115,11 @@ impl Desk {
             tokio::select! {
                 changed = readings.changed() => {
                     // The engine of the control plane has stopped; `status` says why.
-                    changed.map_err(|_| EngineGone)?;
+                    changed.map_err(|_| Ended::EngineGone)?;
                     self.tell().await?;
                 }
                 asked = asks.recv() => {
-                    let mut next = Some(asked.ok_or(EngineGone)?);
+                    let mut next = Some(asked.ok_or(Ended::EngineGone)?);
                     let mut fresh = Vec::new();
                     while let Some(asked) = next {
                         fresh.extend(self.take(asked));
@@ -135,13 +145,13 @@ impl Desk {
                     let last = self.settles.is_empty();
                     self.send(FromCharter::Settled { last }).await?;
                 }
-                () = self.engine.closed() => return Err(EngineGone),
+                () = self.engine.closed() => return Err(Ended::EngineGone),
             }
         }
     }
 
     /// Tells the engine how far the charter is applied here.
-    async fn tell(&mut self) -> Result<(), EngineGone> {
+    async fn tell(&mut self) -> Result<(), Ended> {
         let Reading { applied, charter } = self.part.watch().borrow().clone();
         if self.told.as_ref().map(|told| told.version()) != Some(charter.version()) {
             (self.news, self.last) = (clock::now(), None);
@@ -149,7 +159,9 @@ impl Desk {
             self.hall.note_removed(&charter, self.part.identity().member);
             let seats = Arc::new(Seats::of(&charter, &self.hall.config));
             self.defined = Arc::new(pools::defined(&charter, &self.defined, &self.hall.config));
-            self.send(FromCharter::Applied(seats, Arc::clone(&self.defined))).await?;
+            let joined = not_listed(&charter, &self.hall.config);
+            let joined = joined.map_err(|why| Ended::Stuck(format!("the charter: {why}")))?;
+            self.send(FromCharter::Applied(seats, Arc::clone(&self.defined), joined)).await?;
             // What was before this start is no news.
             let news = self.told.replace(Arc::clone(&charter));
             let news = news.map(|before| members::news(&before, &charter)).unwrap_or_default();
@@ -161,13 +173,13 @@ impl Desk {
         self.send(FromCharter::UpTo(applied)).await
     }
 
-    async fn send(&self, word: FromCharter) -> Result<(), EngineGone> {
+    async fn send(&self, word: FromCharter) -> Result<(), Ended> {
         match &word {
             FromCharter::Licensed(none) if none.is_empty() => return Ok(()),
             FromCharter::Members(none) if none.is_empty() => return Ok(()),
             _ => {}
         }
-        self.engine.send(Command::Charter(word)).await.map_err(|_| EngineGone)
+        self.engine.send(Command::Charter(word)).await.map_err(|_| Ended::EngineGone)
     }
 
     /// Somebody asks. If a round that began a moment ago has the answer, that is it: the licence
@@ -202,7 +214,7 @@ impl Desk {
         began: Moment,
         for_whom: BTreeMap<(Group, u32), Moment>,
         Confirmed { index, seats }: Confirmed,
-    ) -> Result<(), EngineGone> {
+    ) -> Result<(), Ended> {
         // Charter spec S2: the engine knows what was applied at that round before it may decide.
         self.tell().await?;
         debug_assert!(self.applied >= index, "a read waits until it is applied");

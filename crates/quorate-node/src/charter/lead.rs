@@ -9,7 +9,7 @@ use quorate_charter::policy::votes::{self, Candidate, VOTERS_WANTED};
 use quorate_charter::{Change, Charter, Council, MemberId, Request, Role, Status, Trouble};
 use tokio::time::sleep;
 
-use super::{Hall, Part, node_of, request_id};
+use super::{Hall, Part, request_id};
 
 /// How often the leader looks.
 const LOOK_MAX: Duration = Duration::from_millis(250);
@@ -72,7 +72,8 @@ impl Hall {
     fn may_seat(&self, charter: &Charter, heard: usize, led: Duration) -> bool {
         let all = self.config.members.len();
         let known = charter.members().values();
-        let known = known.filter(|member| node_of(&self.config, &member.name).is_some()).count();
+        let known =
+            known.filter(|member| self.config.members.place(&member.name).is_some()).count();
         let waited = led > self.chartered.suspect_after;
         !charter.seats().is_empty() || (known * 2 > all && (waited || heard >= all))
     }
@@ -95,7 +96,7 @@ impl Hall {
                 votes: status.voters.contains(id),
                 heard: heard.get(id).is_some_and(|heard| !silent(heard.at)),
                 ready,
-                leaving: member.leaving || node_of(&self.config, &member.name).is_none(),
+                leaving: member.leaving || self.is_unnamed(&member.name),
             }
         };
         let candidates: Vec<Candidate> = charter.members().iter().map(candidate).collect();
@@ -113,6 +114,11 @@ impl Hall {
         }
     }
 
+    /// Whether no file names it, where files say who is a member.
+    fn is_unnamed(&self, name: &str) -> bool {
+        !self.config.joins && self.config.members.place(name).is_none()
+    }
+
     /// A member that is to leave, or that no file names any more, once it neither votes nor
     /// decides nor shadows.
     fn gone(&self, charter: &Charter) -> Option<MemberId> {
@@ -123,7 +129,7 @@ impl Hall {
             })
         };
         let gone = charter.members().iter().find(|(id, member)| {
-            let unnamed = node_of(&self.config, &member.name).is_none();
+            let unnamed = self.is_unnamed(&member.name);
             (member.leaving || unnamed) && member.role == Role::Learner && !needed(**id)
         });
         gone.map(|(id, _)| *id)

@@ -15,13 +15,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::words::{Said, Word};
-use super::{Hall, Part, node_of, request_id};
+use super::{Hall, Part, request_id};
 
 /// How long what was asked for may take before whoever asked is told how far it is: less than
 /// clients wait for an answer.
 pub(super) const TO_DO: Duration = Duration::from_secs(6);
+/// The label that says when a member joined by invitation.
+pub(super) const JOINED: &str = "joined";
 /// How long to wait before a change that may not have arrived is sent again, under its id.
-const AGAIN: Duration = Duration::from_millis(100);
+pub(super) const AGAIN: Duration = Duration::from_millis(100);
 
 impl Hall {
     /// Who was removed, of the members of the file: they are cut off.
@@ -53,6 +55,7 @@ impl Hall {
                 leaving: known.as_ref().is_some_and(|(_, member)| member.leaving),
                 groups: known.as_ref().map_or(0, |(id, _)| groups(*id).unwrap_or(u32::MAX)),
                 connected: false,
+                joined: known.and_then(|(_, member)| member.about.labels.get(JOINED).cloned()),
             }
         };
         let members = self.config.members.iter().enumerate().map(view).collect();
@@ -151,6 +154,13 @@ impl Hall {
         if named(&charter, name).is_some() {
             return Err(conflict(format!("{name} is a member; nothing changed")));
         }
+        if self.config.joins {
+            return Err(refused(format!(
+                "names of members are used once in this cluster, so no machine joins as {name} \
+                 again; that did not change. Run `quorate member invite NAME` with a name that \
+                 nobody had"
+            )));
+        }
         let gone = barred(&charter, name);
         if gone.is_empty() {
             return Err(self.unknown(name));
@@ -178,7 +188,12 @@ impl Hall {
     }
 
     /// Proposes until there is an answer: under one id it is done once.
-    async fn ask_for(&self, part: &Part, change: Change, until: Instant) -> Result<(), Problem> {
+    pub(super) async fn ask_for(
+        &self,
+        part: &Part,
+        change: Change,
+        until: Instant,
+    ) -> Result<(), Problem> {
         let request = Request::one(request_id(), change);
         loop {
             match part.propose(request.clone()).await {
@@ -214,7 +229,7 @@ impl Hall {
         let me = part.identity().member;
         let mut asked = JoinSet::new();
         for (id, member) in charter.members().iter().filter(|(id, _)| **id != me) {
-            let Some(node) = node_of(&self.config, &member.name) else { continue };
+            let Some(node) = self.config.members.place(&member.name) else { continue };
             let (id, lines) = (*id, Arc::clone(&self.lines));
             let patience = self.chartered.suspect_after;
             asked.spawn(async move {
@@ -296,7 +311,7 @@ fn barred(charter: &Charter, name: &str) -> Vec<bool> {
 }
 
 /// Not done by the cluster's own rules: nobody has seen anything wrongly.
-fn refused(text: String) -> Problem {
+pub(super) fn refused(text: String) -> Problem {
     Problem::new(ProblemKind::Refused, text)
 }
 
@@ -304,7 +319,7 @@ fn conflict(text: String) -> Problem {
     Problem::new(ProblemKind::Conflict, text)
 }
 
-fn in_trouble(trouble: &Trouble) -> Problem {
+pub(super) fn in_trouble(trouble: &Trouble) -> Problem {
     let kind = match trouble {
         Trouble::Unknown => ProblemKind::Unknown,
         _ => ProblemKind::Unavailable,

@@ -10,6 +10,7 @@
 //!
 //! * `begin`: whose store this is: founded, joined, or waiting to be let in;
 //! * `drive`: tells the engine what was applied, and asks for licences;
+//! * `invite`: machines join while everything runs;
 //! * `lead`: what the leader wants, done;
 //! * `leave`: a node that stops gives away what it decides;
 //! * `listen`: who was heard, in which life;
@@ -23,6 +24,7 @@
 
 mod begin;
 mod drive;
+mod invite;
 mod lead;
 mod leave;
 mod listen;
@@ -49,12 +51,13 @@ use quorate_wire::frame;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::config::{Chartered, Config, Defined};
+use crate::config::{Address, Chartered, Config, Defined, Member as Joined};
 use crate::engine::Command;
 use crate::peers::{Answers, Lines};
 use words::{Said, Word};
 
-pub(crate) use begin::{Begin, declare_new};
+pub(crate) use begin::{Begin, STORE, declare_new};
+pub(crate) use invite::{CERTIFIED_DAYS, Seal, since_1970};
 pub(crate) use pools::no_charter;
 pub use recover::{AtRest, Recovered};
 pub(crate) use recover::{look, recover, restore};
@@ -72,8 +75,9 @@ type Part = RaftCouncil<Carrier>;
 /// What the charter tells the engine.
 #[derive(Clone, Debug)]
 pub(crate) enum FromCharter {
-    /// This node has applied it so far: who decides, and which pools it names.
-    Applied(Arc<Seats>, Arc<Defined>),
+    /// This node has applied it so far: who decides, which pools it names, and who is a member by
+    /// it and not in the list of members yet.
+    Applied(Arc<Seats>, Arc<Defined>, Vec<Joined>),
     /// Whoever decides since has probably applied it too by now; if `last`, surely.
     Settled { last: bool },
     /// This node may decide. What was applied at that round has been told before (charter spec
@@ -110,12 +114,13 @@ impl Seats {
     fn of(charter: &Charter, config: &Config) -> Seats {
         let base = charter.incarnation().saturating_mul(TERMS_EACH);
         let number = |term: u64| u32::try_from(base.saturating_add(term)).unwrap_or(u32::MAX);
+        let places = places(charter, config);
         let tenure = |(group, seat): (&Group, &quorate_charter::Seat)| {
             let member = charter.members().get(&seat.life.member)?;
             let tenure = Tenure {
                 term: number(seat.term),
                 after: seat.before.map(|_| number(seat.term - 1)),
-                node: node_of(config, &member.name)?,
+                node: *places.get(&member.name)?,
                 boot: u32::try_from(seat.life.boot).unwrap_or(u32::MAX),
             };
             Some((*group, tenure))
@@ -140,8 +145,53 @@ fn belongs_no_more(Reading { applied, charter }: &Reading, member: MemberId) -> 
             && !charter.members().contains_key(&member)
 }
 
-fn node_of(config: &Config, name: &str) -> Option<NodeId> {
-    config.members.iter().position(|member| member.name == name).map(NodeId::from)
+/// Where each member is in the list of members. Where members join, the charter says so, also
+/// before the list is as long.
+fn places(charter: &Charter, config: &Config) -> BTreeMap<String, NodeId> {
+    let names = match config.joins {
+        true => charter.places().into_iter().map(|(name, _)| name).collect(),
+        false => config.members.names(),
+    };
+    names.into_iter().zip((0..).map(|place: usize| NodeId::from(place))).collect()
+}
+
+/// Who is a member by the charter and not in the list of members.
+///
+/// # Errors
+/// The list has others in their places: it is of another cluster, or was changed by hand.
+fn not_listed(charter: &Charter, config: &Config) -> Result<Vec<Joined>, String> {
+    let mut fresh = Vec::new();
+    let places = if config.joins { charter.places() } else { Vec::new() };
+    for (place, (name, _)) in places.into_iter().enumerate() {
+        match config.members.get(place) {
+            None => fresh.push(Joined { peers: address_of(charter, &name, place), name }),
+            Some(listed) if listed.name == name => {}
+            Some(listed) => {
+                return Err(format!(
+                    "member {} of this node's file is {}, and the charter has {name} there: the \
+                     file was changed, or is of another cluster. Nothing was changed. Put \
+                     [[members]] back as it was written when this node joined",
+                    place + 1,
+                    listed.name
+                ));
+            }
+        }
+    }
+    Ok(fresh)
+}
+
+/// Where the other members reach this one, and where clients do.
+fn addresses(config: &Config) -> Vec<String> {
+    let own = &config.members[config.me.index()].peers;
+    let clients = config.joins.then(|| own.at(config.listen_clients.port()).to_string());
+    [own.to_string()].into_iter().chain(clients).collect()
+}
+
+/// Where a member is reached; one that is gone is nowhere.
+fn address_of(charter: &Charter, name: &str, place: usize) -> Address {
+    let here = charter.members().values().find(|member| member.name == name);
+    let first = here.and_then(|member| member.about.addresses.first()?.parse().ok());
+    first.unwrap_or_else(|| Address::Name { host: format!("{place}.gone.invalid"), port: 1 })
 }
 
 /// See the module.
@@ -205,7 +255,9 @@ impl Hall {
                 self.council.send_replace(Some(council.clone()));
                 let (mut gone, name) = (self.gone.subscribe(), self.config.name().to_owned());
                 tokio::select! {
-                    () = drive::run(self, council, engine, asks) => {}
+                    why = drive::run(self, council, engine, asks) => {
+                    drop(why.map(|why| fatal.send(why)));
+                }
                     Ok(_) = gone.wait_for(|gone| *gone) => {
                         // Its clients go on elsewhere.
                         drop(fatal.send(format!(
@@ -303,9 +355,10 @@ impl Hall {
 
     /// Takes down who was removed, this node too.
     fn note_removed(&self, charter: &Charter, me: MemberId) {
-        let members = self.config.members.iter().enumerate();
-        let removed = members.filter(|(_, member)| charter.is_removed(&member.name));
-        let removed: NodeSet = removed.map(|(place, _)| NodeId::from(place)).collect();
+        let members = places(charter, &self.config).into_iter();
+        let removed = members.filter(|(name, _)| charter.is_removed(name));
+        let removed: NodeSet = removed.map(|(_, node)| node).collect();
+        self.config.members.note_gone(removed.len());
         if charter.gone().contains_key(&me) {
             self.gone.send_replace(true);
         }
@@ -338,9 +391,10 @@ impl Book {
     }
 
     fn note_all(&self, charter: &Charter, config: &Config) {
+        let places = places(charter, config);
         for (member, about) in charter.members() {
-            if let Some(node) = node_of(config, &about.name) {
-                self.note(*member, node);
+            if let Some(node) = places.get(&about.name) {
+                self.note(*member, *node);
             }
         }
     }
@@ -389,7 +443,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// 128 bits that nobody else draws.
-fn drawn() -> [u8; 16] {
+pub(crate) fn drawn() -> [u8; 16] {
     let half = |salt: u8| u128::from(RandomState::new().hash_one(salt));
     (half(0) << 64 | half(1)).to_le_bytes()
 }

@@ -94,7 +94,7 @@ impl Hall {
         self.told.send_replace(index);
     }
 
-    async fn told_up_to(&self, index: u64) -> Result<(), Problem> {
+    pub(super) async fn told_up_to(&self, index: u64) -> Result<(), Problem> {
         let mut told = self.told.subscribe();
         let known = told.wait_for(|told| *told >= index).await;
         known.map(drop).map_err(|_| crate::engine::stopping())

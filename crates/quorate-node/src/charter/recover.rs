@@ -18,7 +18,7 @@ use quorate_charter::{
 use quorate_core::Fence;
 
 use super::begin::STORE;
-use super::{TERMS_EACH, drawn};
+use super::{TERMS_EACH, addresses, drawn};
 use crate::boot;
 use crate::config::{Config, Data};
 use crate::peers;
@@ -197,8 +197,7 @@ fn next(
              nothing changed. Found a new cluster, with pools of other names"
         ));
     }
-    let address = config.members[config.me.index()].peers.to_string();
-    let about = About { addresses: vec![address], ..About::default() };
+    let about = About { addresses: addresses(config), ..About::default() };
     let sole = Newcomer { name: config.name().to_owned(), birth: Birth(drawn()), about };
     let (cluster, index) = (ClusterId(drawn()), Reborn::index_after(last));
     Ok(Reborn { cluster, incarnation, index, sole })

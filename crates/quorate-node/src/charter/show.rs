@@ -5,7 +5,7 @@ use quorate_charter::Council;
 use tokio::time::Instant;
 
 use super::members::TO_DO;
-use super::{Hall, locked, node_of};
+use super::{Hall, locked};
 
 impl Hall {
     /// Whose loss would be one too many, if that is one member.
@@ -15,7 +15,11 @@ impl Hall {
         let alone = voters.first().filter(|_| voters.len() == 1)?;
         let reading = part.watch().borrow().clone();
         let name = &reading.charter.members().get(alone)?.name;
-        match self.config.members.len() {
+        let all = match self.config.joins {
+            true => reading.charter.members().len(),
+            false => self.config.members.len(),
+        };
+        match all {
             0 | 1 => None,
             2 => Some(format!(
                 "{name} alone votes over it, as one of two members must: while it is away no seat \
@@ -53,7 +57,7 @@ impl Hall {
         let heard = locked(&self.heard).clone();
         let name_of = |id| charter.members().get(&id).map(|member| member.name.clone());
         let member = |(id, member): (&quorate_charter::MemberId, &quorate_charter::Member)| {
-            let node = node_of(&self.config, &member.name);
+            let node = self.config.members.place(&member.name);
             let at = node.and_then(|node| heard.get(&node)).map(|seen| seen.at);
             let ago = at.map(|at| now.saturating_sub(at).as_millis());
             let groups = charter.seats().values().filter(|seat| seat.life.member == *id).count();

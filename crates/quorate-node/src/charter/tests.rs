@@ -1,9 +1,11 @@
 use quorate_api::{AmendRequest, ApplyRequest, DefineRequest, ProblemKind};
 use quorate_charter::{About, Birth, Change, Life, Move, Newcomer, Request};
 use quorate_client::{Client, ViewError, Views};
+use quorate_core::{Effect, Event};
 
 use super::*;
 use crate::config::{Added, Data, Past, Text};
+use crate::seat::{Origin, Place};
 
 fn text(node: &str) -> String {
     format!(
@@ -302,4 +304,125 @@ async fn changes(views: &Views, client: &Client) {
 
 fn views(node: &crate::Node) -> Views {
     Views::new([node.clients_address().to_string()]).unwrap()
+}
+
+/// A node of a cluster that members join, with these names in its file.
+fn joins(names: &[&str]) -> Config {
+    let listed = |(place, name): (usize, &&str)| {
+        format!("[[members]]\nname = \"{name}\"\npeers = \"127.0.0.1:{}\"\n", 7000 + place)
+    };
+    let members: String = names.iter().enumerate().map(listed).collect();
+    let text = format!(
+        "cluster = \"c\"\nepoch = 1\nnode = \"{}\"\n\
+         listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
+         tls = {{ ca = \"ca\", cert = \"cert\", key = \"key\" }}\n\
+         [charter]\nenabled = true\njoins = true\n{members}",
+        names[names.len() - 1]
+    );
+    Config::parse_in_memory(&text).unwrap()
+}
+
+/// A charter of these, of whom the second has left.
+fn grown() -> Charter {
+    let about = |number: u8| About {
+        addresses: vec![format!("127.0.0.1:{}", 7000 + u16::from(number))],
+        ..About::default()
+    };
+    let newcomer = |name: &str, number: u8| Newcomer {
+        name: name.into(),
+        birth: Birth([number; 16]),
+        about: about(number),
+    };
+    let cluster = quorate_charter::ClusterId([1; 16]);
+    let changes = [
+        Change::Found { cluster, incarnation: 1, founder: newcomer("a", 0) },
+        Change::Join(newcomer("b", 1)),
+        Change::Join(newcomer("c", 2)),
+        Change::Leave { member: MemberId(2), if_generation: None },
+        Change::Seats {
+            moves: vec![Move {
+                group: Group(7),
+                term: 0,
+                to: Life { member: MemberId(3), boot: 1 },
+            }],
+        },
+    ];
+    let mut charter = Charter::default();
+    for (change, index) in changes.into_iter().zip(1..) {
+        charter.apply(index, &Request::one(request_id(), change)).expect("allowed");
+    }
+    charter
+}
+
+#[test]
+fn who_joined_has_the_same_place_everywhere_and_nobody_after_it() {
+    let charter = grown();
+    for listed in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
+        let config = joins(listed);
+        let fresh = not_listed(&charter, &config).unwrap();
+        let names: Vec<&str> = fresh.iter().map(|it| &*it.name).collect();
+        assert_eq!(names, ["a", "b", "c"][listed.len()..]);
+        // Also before they are in the list of members.
+        let seats = Seats::of(&charter, &config);
+        assert_eq!(seats.get(Group(7)).map(|tenure| tenure.node), Some(NodeId(2)));
+    }
+    let fresh = not_listed(&charter, &joins(&["a"])).unwrap();
+    let peers: Vec<String> = fresh.iter().map(|it| it.peers.to_string()).collect();
+    assert_eq!(peers, ["1.gone.invalid:1", "127.0.0.1:7002"], "nobody calls who is gone");
+    // A file that was changed, or is of another cluster, would have others in their places.
+    let why = not_listed(&charter, &joins(&["a", "c"])).unwrap_err();
+    assert!(why.contains("the charter has b there"), "{why}");
+    // Elsewhere the file says who is a member.
+    let config = Config::parse(&text("a")).unwrap();
+    assert!(not_listed(&charter, &config).unwrap().is_empty());
+    assert_eq!(places(&charter, &config).len(), 2);
+}
+
+/// Charter spec S6: whoever was a member before a move is called, also if this node hears of both
+/// at once.
+#[test]
+fn a_member_that_joined_before_a_move_is_called() {
+    let config = joins(&["a"]);
+    let def = config.define("p", &text_of(2), Past::default()).unwrap();
+    let called = |members: Option<usize>| {
+        let (name, since) = (Arc::from("p"), crate::clock::now());
+        let place = Place { name, me: NodeId(0), boot: 2, since, grace: def.grace };
+        let mut effects = Vec::new();
+        let rules = &def.protocol.rules;
+        let mut seat = rules.take_seat(place, 1, Origin::Amnesia, &mut effects).unwrap();
+        members.into_iter().for_each(|members| seat.grow(members));
+        let tenure = Tenure { term: 2, after: Some(1), node: NodeId(0), boot: 2 };
+        let applied = Event::Charter(quorate_core::Charter::Applied(tenure));
+        seat.step(since, applied, &mut effects).unwrap();
+        let told = effects.iter().filter_map(|effect| match effect {
+            Effect::Tell { to, .. } => Some(*to),
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(called(None), []);
+    assert_eq!(called(Some(3)), [NodeId(1), NodeId(2)]);
+}
+
+#[test]
+fn files_of_members_that_join_have_no_pools_and_agree_whoever_is_in_them() {
+    let (one, three) = (joins(&["a"]), joins(&["a", "b", "c"]));
+    assert_eq!(one.digest, three.digest);
+    assert_eq!(addresses(&three), ["127.0.0.1:7002", "127.0.0.1:1"]);
+    let lacks = |words: &str, more: &str| {
+        let text = text("a").replace("enabled = true\n", &format!("{words}\n{more}"));
+        Config::parse(&text).unwrap_err().to_string()
+    };
+    let (tls, pool) = (
+        "[tls]\nca = \"ca\"\ncert = \"cert\"\nkey = \"key\"\n",
+        "[[pools]]\nname = \"p\"\nunits = 1\n",
+    );
+    for (words, more, why) in [
+        ("enabled = false\njoins = true", tls.to_owned(), "write enabled = true"),
+        ("enabled = true\njoins = true", String::new(), "that takes [tls]"),
+        ("enabled = true\njoins = true", format!("{tls}{pool}"), "take [[pools]] out"),
+    ] {
+        let said = lacks(words, &more);
+        assert!(said.contains(why), "{said}");
+    }
 }

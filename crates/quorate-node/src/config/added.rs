@@ -157,17 +157,22 @@ impl Text {
 
     /// As a file has it, each field in a line.
     pub(crate) fn lines(&self) -> String {
-        self.each().map(|line| line + "\n").collect()
+        lines(&self.0)
     }
 
     /// The same in one line.
     pub(crate) fn line(&self) -> String {
-        self.each().collect::<Vec<_>>().join(", ")
+        each(&self.0).collect::<Vec<_>>().join(", ")
     }
+}
 
-    fn each(&self) -> impl Iterator<Item = String> + '_ {
-        self.0.iter().map(|(key, value)| format!("{} = {}", bare(key), inline(value)))
-    }
+/// Fields as a file has them, each in a line.
+pub(super) fn lines(fields: &Table) -> String {
+    each(fields).map(|line| line + "\n").collect()
+}
+
+fn each(fields: &Table) -> impl Iterator<Item = String> + '_ {
+    fields.iter().map(|(key, value)| format!("{} = {}", bare(key), inline(value)))
 }
 
 /// A field that is written otherwise.
@@ -243,7 +248,7 @@ impl Config {
         if let Some(other) = other {
             return Err(wrong(of_files(&other)));
         }
-        let members: Vec<String> = self.members.iter().map(|it| it.name.clone()).collect();
+        let members = self.members.names();
         let epoch = u32::try_from(self.epoch).unwrap_or(u32::MAX);
         let def = PoolDef::read(pool, REGISTRY, &members, (epoch, self.charter, Some(past)))?;
         if !def.protocol.about.seat_moves {

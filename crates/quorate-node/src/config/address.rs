@@ -36,6 +36,22 @@ impl Address {
         }
     }
 
+    /// The machine, as certificates have it.
+    pub(crate) fn host(&self) -> String {
+        match self {
+            Address::Number(address) => address.ip().to_string(),
+            Address::Name { host, .. } => host.clone(),
+        }
+    }
+
+    /// The same machine, at another port.
+    pub(crate) fn at(&self, port: u16) -> Address {
+        match self {
+            Address::Number(address) => Address::Number(SocketAddr::new(address.ip(), port)),
+            Address::Name { host, .. } => Address::Name { host: host.clone(), port },
+        }
+    }
+
     /// Whether members can be called there from here, as far as that is known.
     pub(super) fn fits(&self, source: IpAddr) -> bool {
         match self {

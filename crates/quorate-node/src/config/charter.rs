@@ -22,6 +22,26 @@ pub struct Chartered {
     pub suspect_after: Duration,
 }
 
+/// Whether members join while nodes run.
+pub(super) fn joins(file: &low::File) -> Result<bool, String> {
+    let Some(charter) = file.charter.as_ref().filter(|charter| charter.joins) else {
+        return Ok(false);
+    };
+    let lacks = [
+        (!charter.enabled, "says who joins: write enabled = true beside it"),
+        (file.tls.is_none(), "gives whoever joins a certificate: that takes [tls]"),
+        (
+            !file.pools.is_empty(),
+            "has nodes whose files know nothing of each other: take [[pools]] out, and make pools \
+             with `quorate pool create` or `quorate apply`",
+        ),
+    ];
+    match lacks.iter().find(|(lacks, _)| *lacks) {
+        Some((_, what)) => Err(format!("joins = true: a cluster that members join {what}")),
+        None => Ok(true),
+    }
+}
+
 impl Chartered {
     /// What was written, if it is switched on.
     pub(super) fn read(written: &low::Charter) -> Result<Option<Chartered>, String> {
@@ -62,6 +82,12 @@ impl Chartered {
     pub(crate) fn survives(members: usize) -> u32 {
         let voters = members.min(quorate_charter::policy::votes::VOTERS_WANTED);
         u32::try_from(voters.saturating_sub(1) / 2).unwrap_or(u32::MAX)
+    }
+
+    /// As a file has it.
+    pub(crate) fn lines(&self) -> String {
+        let (licence, suspect) = (format_span(self.licence), format_span(self.suspect_after));
+        format!("licence = \"{licence}\"\nsuspect_after = \"{suspect}\"\n")
     }
 
     /// What every member must agree on.

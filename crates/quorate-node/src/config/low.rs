@@ -129,6 +129,9 @@ pub(super) struct Charter {
     /// How long a member may be silent before others decide in its place.
     #[serde(default = "a_second_and_a_half")]
     pub(super) suspect_after: String,
+    /// Whether members join while nodes run.
+    #[serde(default)]
+    pub(super) joins: bool,
 }
 
 fn one_second() -> String {

@@ -7,6 +7,7 @@ mod address;
 mod charter;
 mod limits;
 mod low;
+mod members;
 mod options;
 mod pool;
 mod reserved;
@@ -29,6 +30,7 @@ pub(crate) use added::{Added, Defined, Difference, Past, Registry as Additions, 
 pub use address::Address;
 pub use charter::Chartered;
 pub use limits::Limits;
+pub use members::Members;
 pub(crate) use options::{Basis, Options, SHORTEST};
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
 pub use reserved::{Pattern, Reserved};
@@ -52,8 +54,8 @@ pub struct Config {
     pub epoch: u64,
     /// Who we are, as an index into `members`.
     pub me: NodeId,
-    /// Everybody.
-    pub members: Vec<Member>,
+    /// Everybody who is a member, or was one.
+    pub members: Members,
     /// Where clients find us.
     pub listen_clients: SocketAddr,
     /// The Unix socket where clients of this machine find us, if there is to be one.
@@ -72,6 +74,9 @@ pub struct Config {
     pub suspect_after: Duration,
     /// How a replicated document says who decides, where one does.
     pub charter: Option<Chartered>,
+    /// Whether members join while nodes run. Then the file has those whom the node had heard of
+    /// when it was written, and no pools.
+    pub joins: bool,
     /// How much this node takes on.
     pub limits: Limits,
     /// Who may do what; if nothing is here, everybody everything but what takes `admin_token`,
@@ -396,6 +401,7 @@ impl Config {
             Some(charter) => Chartered::read(charter).map_err(ConfigError::Charter)?,
             None => None,
         };
+        let joins = charter::joins(&file).map_err(ConfigError::Charter)?;
         let pools: Result<Vec<_>, _> = file
             .pools
             .into_iter()
@@ -407,6 +413,7 @@ impl Config {
             return Err(ConfigError::TwoPools { name });
         }
         let listen = file.listen;
+        let handed = rights::handed(text);
         let guarded = Guarded::read(file.tokens, file.certificates, file.rights)
             .map_err(ConfigError::Rights)?;
         tls::check(&listen, &file.members, (file.tls.is_some(), guarded.is_some()))?;
@@ -419,18 +426,20 @@ impl Config {
             token => token.map(Secret),
         };
         file.gateways.check()?;
-        let mut agreed = format!("cluster {:?} epoch {} {names:?}\n", file.cluster, file.epoch);
+        // Where members join, who they are the charter says, and not what nodes agree on before.
+        let listed = if joins { "joins".to_owned() } else { format!("{names:?}") };
+        let mut agreed = format!("cluster {:?} epoch {} {listed}\n", file.cluster, file.epoch);
         pools.iter().for_each(|pool| agreed.push_str(&pool.canonical()));
         charter.iter().for_each(|charter| agreed.push_str(&charter.canonical()));
         Ok(Config {
             cluster: file.cluster,
             epoch: file.epoch.into(),
             me: NodeId::from(me),
-            members: file
-                .members
-                .into_iter()
-                .map(|member| Member { name: member.name, peers: member.peers })
-                .collect(),
+            members: Members::new(
+                file.members
+                    .into_iter()
+                    .map(|member| Member { name: member.name, peers: member.peers }),
+            ),
             listen_clients: listen.clients,
             listen_local: listen.local,
             listen_peers: listen.peers,
@@ -441,6 +450,7 @@ impl Config {
             suspect_after,
             gateways: file.gateways,
             charter,
+            joins,
             limits: file.limits,
             audit: match file.audit {
                 Some(low::Audit { file: Some(path), max_bytes }) => {
@@ -449,7 +459,7 @@ impl Config {
                 Some(_) => Audited::Stderr,
                 None => Audited::Unsaid,
             },
-            guarded: Guard::new(admin, guarded),
+            guarded: Guard::new(admin, guarded, handed),
             log: file.log,
             tls: file.tls,
             digest: digest(agreed.as_bytes()),

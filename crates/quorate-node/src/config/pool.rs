@@ -150,6 +150,14 @@ impl PoolDef {
         reserved::allowed(&self.reserved, self.units, member, Some(client))
     }
 
+    /// How many of so many members may be lost.
+    pub(crate) fn survives(&self, members: usize) -> u32 {
+        match self.protocol.about.seat_moves {
+            true => Chartered::survives(members),
+            false => self.promises.survives,
+        }
+    }
+
     /// Whether what is held must move to other members in time when one crashes. Nothing helps
     /// where no crash is survived, and what enough members know of need not move.
     pub(super) fn moves_grants(&self) -> bool {

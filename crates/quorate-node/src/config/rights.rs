@@ -21,12 +21,30 @@ struct Rules {
     guarded: Option<Arc<Guarded>>,
     /// Why newer rules were not taken up, if the last were not.
     refused: Option<String>,
+    /// What the file says of that, for the files of members that join.
+    handed: Arc<str>,
+}
+
+/// Whatever a file says of who may do what, without `admin_token`.
+pub(super) fn handed(text: &str) -> String {
+    let mut file: toml::Table = text.parse().unwrap_or_default();
+    file.retain(|key, _| ["tokens", "certificates", "rights"].contains(&key));
+    super::added::lines(&file)
 }
 
 impl Guard {
-    pub(super) fn new(admin: Option<AdminToken>, guarded: Option<Guarded>) -> Guard {
+    pub(super) fn new(
+        admin: Option<AdminToken>,
+        guarded: Option<Guarded>,
+        handed: String,
+    ) -> Guard {
         let (admin, guarded) = (admin.map(Arc::new), guarded.map(Arc::new));
-        Guard(watch::Sender::new(Rules { admin, guarded, refused: None }))
+        Guard(watch::Sender::new(Rules { admin, guarded, refused: None, handed: handed.into() }))
+    }
+
+    /// What the file of a member that joins says of who may do what: hashes of tokens, no token.
+    pub(crate) fn handed(&self) -> Arc<str> {
+        Arc::clone(&self.0.borrow().handed)
     }
 
     /// Nothing, if everything is open to everybody.
@@ -52,11 +70,12 @@ impl Guard {
     /// From now on this holds.
     pub(crate) fn replace(&self, other: &Guard) {
         let new = other.0.borrow().clone();
-        let guarded = match (self.now(), new.guarded) {
+        let guarded = match (self.now(), &new.guarded) {
             (Some(old), Some(new)) => Some(Arc::new(new.keeping(&old))),
-            (_, new) => new,
+            (_, new) => new.clone(),
         };
-        self.0.send_replace(Rules { admin: new.admin, guarded, refused: None });
+        let Rules { admin, handed, .. } = new;
+        self.0.send_replace(Rules { admin, guarded, refused: None, handed });
     }
 
     /// Whose tokens and certificates' entries end, and on which day.

@@ -18,6 +18,9 @@ pub struct Tls {
     pub cert: PathBuf,
     /// The key of that.
     pub key: PathBuf,
+    /// The key of the authority, where nodes sign certificates themselves: for members that join,
+    /// and their own before it expires.
+    pub authority: Option<PathBuf>,
 }
 
 /// Whether the node may listen there.

@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use super::Engine;
 use super::pools::Pool;
 use crate::charter::{FromCharter, Hall, Licence, Seats};
-use crate::config::Defined;
+use crate::clock;
+use crate::config::{Defined, Member};
 
 /// The way to this node's part of the control plane, and what it has told.
 #[derive(Debug)]
@@ -60,7 +61,8 @@ impl Known {
 impl Engine {
     pub(super) fn on_charter(&mut self, word: FromCharter) {
         match word {
-            FromCharter::Applied(seats, defined) => {
+            FromCharter::Applied(seats, defined, joined) => {
+                self.on_joined(joined);
                 let before = Arc::clone(&self.charter.seats);
                 // What pools are comes before who decides over them (charter spec 3).
                 self.on_amended(&defined);
@@ -91,10 +93,30 @@ impl Engine {
         }
     }
 
+    /// Members that the charter names and this node has not heard of. They are members to every
+    /// seat before it hears of any entry after theirs: what one of them was granted by whoever
+    /// decided before, that one granted knowing of it, hence before it applied a later entry, and
+    /// whoever calls the roll of a later term asks all that joined before (charter spec S6).
+    fn on_joined(&mut self, mut joined: Vec<Member>) {
+        // Some may be on their way to this node a second time.
+        joined.retain(|member| self.config.members.place(&member.name).is_none());
+        if joined.is_empty() {
+            return;
+        }
+        let members = self.config.members.len() + joined.len();
+        // Room first: others hear of the new ones by the list, and then speak of them.
+        self.peers.grow(members);
+        self.watch.grow(members, clock::now());
+        for pool in &mut self.pools {
+            pool.seat.grow(members);
+        }
+        joined.into_iter().for_each(|member| self.config.members.push(member));
+        self.metrics.mesh(self.members(), self.peers.connected());
+    }
+
     /// How many members there are, without those that were removed.
     pub(super) fn members(&self) -> usize {
-        let removed = self.charter.hall().map_or(0, |hall| hall.removed().len());
-        self.config.members.len() - removed
+        self.config.members.living()
     }
 
     /// Homes ask whoever decides since lately once more.

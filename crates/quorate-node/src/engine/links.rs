@@ -51,6 +51,9 @@ pub(crate) enum PeerEvent {
 pub(super) struct Peers {
     slots: Vec<Slot>,
     me: NodeId,
+    /// What new ones begin with.
+    life: Life,
+    bound: Bound,
 }
 
 /// A message on its way.
@@ -84,14 +87,22 @@ struct Slot {
 impl Peers {
     pub(super) fn new(config: &Config, life: Life) -> Self {
         let (messages, bytes) = (config.limits.peer_messages, config.limits.peer_bytes);
-        let slot = |_| Slot {
-            link: Link::new(life, Bound { messages, bytes, each: frame::PACKED_MAX }),
+        let bound = Bound { messages, bytes, each: frame::PACKED_MAX };
+        let mut peers = Peers { slots: Vec::new(), me: config.me, life, bound };
+        peers.grow(config.members.len());
+        peers
+    }
+
+    /// So many members there are from now on.
+    pub(super) fn grow(&mut self, members: usize) {
+        let (life, bound) = (self.life, self.bound);
+        self.slots.resize_with(members, || Slot {
+            link: Link::new(life, bound),
             connection: None,
             dirty: false,
             problem: Some("no connection yet".into()),
             latency_us: 0,
-        };
-        Peers { slots: config.members.iter().map(slot).collect(), me: config.me }
+        });
     }
 
     fn send(&mut self, to: NodeId, letter: Letter) -> Result<(), SendError> {
@@ -147,7 +158,7 @@ impl Peers {
     }
 
     pub(super) fn views(&self, config: &Config, watch: &Watch) -> Vec<PeerView> {
-        let others = self.slots.iter().zip(&config.members).enumerate();
+        let others = self.slots.iter().zip(config.members.iter()).enumerate();
         others
             .filter(|(place, _)| NodeId::from(*place) != self.me)
             .map(|(place, (slot, member))| PeerView {

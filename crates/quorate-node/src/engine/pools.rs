@@ -274,7 +274,7 @@ impl Engine {
         let (away, now) = (self.suspects(), clock::now());
         let view = |pool: &Pool| PoolView {
             grants: Some(self.grants_view(pool, &away, now)),
-            ..pool_view(&pool.name, &pool.def, pool.terms.labels.as_deref())
+            ..pool_view(&pool.name, &pool.def, pool.terms.labels.as_deref(), self.members())
         };
         PoolsView {
             pools: names.into_iter().take(POOLS_LISTED).map(view).collect(),
@@ -413,7 +413,12 @@ fn quorums_view(worth: &Worth) -> QuorumsView {
 }
 
 /// A pool as the configuration describes it, with the labels that its units have now.
-pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> PoolView {
+pub(crate) fn pool_view(
+    name: &str,
+    def: &PoolDef,
+    labels: Option<&Labels>,
+    members: usize,
+) -> PoolView {
     PoolView {
         name: name.to_owned(),
         units: def.units,
@@ -426,7 +431,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         drift_ppm: def.lease.drift_ppm(),
         names_units: def.promises.names_units,
         overtakes_max: def.promises.overtakes_max,
-        survives: def.promises.survives,
+        survives: def.survives(members),
         quorums: def.quorums.as_ref().map(quorums_view),
         grants: None,
         needs: Vec::new(),

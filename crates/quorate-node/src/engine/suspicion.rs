@@ -34,6 +34,12 @@ impl Watch {
         Watch { heard: vec![now; members], suspected: vec![false; members], me, looked: now }
     }
 
+    /// So many members there are from now on: nobody has missed the new ones yet.
+    pub(super) fn grow(&mut self, members: usize, now: Moment) {
+        self.heard.resize(members, now);
+        self.suspected.resize(members, false);
+    }
+
     /// Whom this node suspects.
     pub(super) fn suspects(&self) -> impl Iterator<Item = NodeId> + '_ {
         let suspected = self.suspected.iter().enumerate().filter(|(_, suspected)| **suspected);
@@ -113,8 +119,7 @@ impl Engine {
                  nothing changed"
             ));
         }
-        let place = self.config.members.iter().position(|member| member.name == node);
-        let Some(peer) = place.map(NodeId::from) else {
+        let Some(peer) = self.config.members.place(node) else {
             return wrong(format!("no node is called {node:?}; nothing changed"));
         };
         let health = |engine: &Engine| engine.pools[seat].seat.health(crate::clock::now());

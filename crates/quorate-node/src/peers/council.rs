@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::greeting::{self, Greeted};
 use super::{GREETING, dial};
-use crate::config::Config;
+use crate::config::{Config, MEMBERS_MAX};
 use crate::stream::{Reader, Writer, outdated};
 
 /// Whoever does not answer for so long while something is asked is hung up on: the next question
@@ -46,13 +46,14 @@ type Asked = (Vec<u8>, oneshot::Sender<Vec<u8>>);
 pub(crate) struct Lines {
     config: Arc<Config>,
     keys: watch::Receiver<Option<Arc<Keys>>>,
-    /// One for each member. Whoever makes a connection keeps others waiting for it.
+    /// One for each member that there may be. Whoever makes a connection keeps others waiting for
+    /// it.
     lines: Vec<tokio::sync::Mutex<Option<mpsc::Sender<Asked>>>>,
 }
 
 impl Lines {
     pub(crate) fn new(config: Arc<Config>, keys: watch::Receiver<Option<Arc<Keys>>>) -> Self {
-        let lines = config.members.iter().map(|_| tokio::sync::Mutex::default()).collect();
+        let lines = (0..MEMBERS_MAX).map(|_| tokio::sync::Mutex::default()).collect();
         Lines { config, keys, lines }
     }
 
@@ -67,7 +68,8 @@ impl Lines {
     }
 
     async fn line(&self, to: NodeId) -> Result<mpsc::Sender<Asked>, String> {
-        let place = self.lines.get(to.index()).ok_or("it is not in this node's file")?;
+        let known = self.config.members.get(to.index()).and(self.lines.get(to.index()));
+        let place = known.ok_or("this node has not heard of it yet")?;
         let mut place = place.lock().await;
         if let Some(line) = place.as_ref().filter(|line| !line.is_closed()) {
             return Ok(line.clone());

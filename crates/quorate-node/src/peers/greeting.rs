@@ -216,9 +216,8 @@ fn check(config: &Config, theirs: &Hello) -> Result<NodeId, String> {
             theirs.node, theirs.to
         ));
     }
-    let place = config.members.iter().position(|member| member.name == theirs.node);
+    let place = config.members.place(&theirs.node);
     place
-        .map(NodeId::from)
         .filter(|place| *place != config.me)
         .ok_or_else(|| format!("{:?} is not another member of the cluster", theirs.node))
 }

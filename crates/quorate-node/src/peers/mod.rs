@@ -129,11 +129,27 @@ impl Mesh {
     /// gone and what it wanted to say has been said.
     pub(crate) async fn run(self, listener: TcpListener) {
         let mut tasks = JoinSet::new();
-        for place in self.config.me.index() + 1..self.config.members.len() {
-            let mesh = self.clone();
-            tasks.spawn(async move { mesh.call(NodeId::from(place)).await });
-        }
+        tasks.spawn(self.clone().call_all());
         self.listen(listener, &mut tasks).await;
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// Calls all who come after us, those who join later too.
+    async fn call_all(self) {
+        let (mut tasks, mut news) = (JoinSet::new(), self.config.members.news());
+        let mut next = self.config.me.index() + 1;
+        loop {
+            let members = *news.borrow_and_update();
+            for place in next..members {
+                let mesh = self.clone();
+                tasks.spawn(async move { mesh.call(NodeId::from(place)).await });
+            }
+            next = next.max(members);
+            tokio::select! {
+                changed = news.changed() => if changed.is_err() { break },
+                () = self.engine.closed() => break,
+            }
+        }
         while tasks.join_next().await.is_some() {}
     }
 

@@ -1,7 +1,7 @@
 //! `central`: one node decides; which one, the pool says, or the charter from time to time.
 
 use quorate_api::format_span;
-use quorate_core::{NodeId, Obeys, Order, Outbox, Protocol, Relabelled, Seat, Unit};
+use quorate_core::{NodeId, NodeSet, Obeys, Order, Outbox, Protocol, Relabelled, Seat, Unit};
 use quorate_protocols::central::{Central, Pool, moving};
 
 use super::{About, Books, Chosen, ProtocolDef, Read, Registered, goods};
@@ -31,7 +31,11 @@ impl Runs for Central {
 }
 
 /// Orders would be forgotten with the next move: they are refused.
-impl Runs for moving::Moving {}
+impl Runs for moving::Moving {
+    fn grow(pool: &mut moving::Pool, members: usize) {
+        pool.members = NodeSet::first(members);
+    }
+}
 
 fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     let pool = Pool::of(goods::read(basis, options)?);

@@ -288,13 +288,13 @@ fn age_rank_in_hindsight(pace: Pace) -> Found {
     Found::open(
         sound.holds(),
         format!(
-            "{jobs} claims on {UNITS} units, each content with some of them, held for 1 to 6 steps; \
-             waits are means for a claim, in steps. The choice of units costs AGE-RANK {:.1} % \
-             against the best choice under the same rule, knowing who comes next and how long all \
-             stay; that it also keeps to the age of claims, and leaves nothing idle on purpose, makes \
-             it {:.1} % against the best schedule there is. Where holders can be moved, it waits \
-             {:.1} % less than without. Never better than the optima, which the search is checked \
-             by: {}.",
+            "{jobs} claims on {UNITS} units, each content with some of them, held for 1 to 6 \
+             steps; waits are means for a claim, in steps. The choice of units costs AGE-RANK \
+             {:.1} % against the best choice under the same rule, knowing who comes next and \
+             how long all stay; that it also keeps to the age of claims, and leaves nothing \
+             idle on purpose, makes it {:.1} % against the best schedule there is. Where \
+             holders can be moved, it waits {:.1} % less than without. Never better than the \
+             optima, which the search is checked by: {}.",
             beyond(0, 2),
             beyond(0, 3),
             -beyond(1, 0),

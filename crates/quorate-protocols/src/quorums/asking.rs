@@ -75,9 +75,9 @@ pub(crate) fn covering(
     chosen
 }
 
-/// Whether the answers that are missing leave no quorum. Most answers come before they would do, and
-/// in the order in which nodes were asked: so the last ones are looked at first, and no more than it
-/// takes.
+/// Whether the answers that are missing leave no quorum. Most answers come before they would do,
+/// and in the order in which nodes were asked: so the last ones are looked at first, and no more
+/// than it takes.
 pub(crate) fn too_few<'a, A: 'a>(
     quorums: &Quorums,
     units: Units,

@@ -166,7 +166,9 @@ fn say(config: &Config, done: &Recovered) -> anyhow::Result<Outcome> {
         crate::print(format_args!("{name}: the store before is {kept}; never start from it"))?;
     }
     crate::print(format_args!("start {name}: it grants after a licence and a lease"))?;
-    if !gone.is_empty() {
+    if config.joins {
+        crate::print("then invite other machines: names that were members' are used up")?;
+    } else if !gone.is_empty() {
         let others = gone.join(", ");
         crate::print(format_args!("then start with empty data directories: {others}"))?;
     }

@@ -1,6 +1,6 @@
 //! `quorate member`: who belongs to the cluster, while it runs.
 
-use quorate_api::{MemberRow, MembersView, RemoveRequest};
+use quorate_api::{InviteRequest, InviteView, MemberRow, MembersView, RemoveRequest, format_span};
 
 use super::cluster::{self, Cluster, Json, table};
 use crate::Outcome;
@@ -92,6 +92,28 @@ Examples:
         #[command(flatten)]
         json: Json,
     },
+    /// Invite machines: prints for each the command that makes it a member.
+    ///
+    /// Only in a cluster that was made by `quorate serve --new`. An invitation is good once, for
+    /// one name that nobody had, until it expires; inviting again under a name makes the one
+    /// before worthless. It has the fingerprint of the cluster's authority, so that the machine
+    /// joins this cluster and no other, and a secret: who has it can join.
+    #[command(after_help = "\
+Examples:
+  quorate member invite n2
+  quorate member invite n2 n3 --expires 10m")]
+    Invite {
+        /// What they are to be called.
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// For how long they may join.
+        #[arg(long, value_name = "SPAN", default_value = "1h", value_parser = cluster::duration)]
+        expires: std::time::Duration,
+        #[command(flatten)]
+        cluster: Cluster,
+        #[command(flatten)]
+        json: Json,
+    },
     /// Let a machine join under the name of a member that was removed.
     ///
     /// It starts with an empty data directory, and is another member than the one before: what was
@@ -139,6 +161,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                 );
                 (members, json, said)
             }
+            Verb::Invite { names, expires, cluster, json } => {
+                return invite(&names, expires, &cluster, json).await;
+            }
             Verb::Readmit { name, cluster, json } => {
                 let members = cluster.views()?.readmit_member(&name).await?;
                 let said = format!("{name} may join: start it with an empty data directory\n");
@@ -150,25 +175,62 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     })
 }
 
+async fn invite(
+    names: &[String],
+    expires: std::time::Duration,
+    cluster: &Cluster,
+    json: Json,
+) -> anyhow::Result<Outcome> {
+    let views = cluster.views()?;
+    let how = InviteRequest { expires_s: expires.as_secs() };
+    let mut made = Vec::new();
+    for name in names {
+        match views.invite_member(name, how).await {
+            Ok(invited) => made.push(invited),
+            Err(error) => {
+                // Those that were made are good: nobody else has seen them.
+                cluster::print(json.json, &made, || lines(&made))?;
+                return Err(error.into());
+            }
+        }
+    }
+    cluster::print(json.json, &made, || lines(&made))?;
+    if !json.json {
+        let span = format_span(expires);
+        eprintln!("run each on its machine within {span}: it is good once, and secret until then");
+    }
+    Ok(Outcome::Good)
+}
+
+fn lines(made: &[InviteView]) -> String {
+    made.iter().map(|it| format!("quorate serve --join '{}'\n", it.invitation)).collect()
+}
+
 fn text(view: &MembersView) -> String {
+    let by_invitation = view.members.iter().any(|member| member.joined.is_some());
     let row = |member: &MemberRow| {
         let state = match member {
             MemberRow { leaving: true, .. } => "is being removed",
             MemberRow { draining: true, .. } => "drains",
             _ => "",
         };
-        vec![
+        let mut row = vec![
             member.name.clone(),
             member.id.map_or_else(|| "-".into(), |id| format!("m{id}")),
             member.address.clone(),
             member.role.word().to_owned(),
             member.groups.to_string(),
             if member.connected { "yes" } else { "no" }.to_owned(),
-            state.to_owned(),
-        ]
+        ];
+        row.extend(by_invitation.then(|| member.joined.clone().unwrap_or_else(|| "-".into())));
+        row.push(state.to_owned());
+        row
     };
     let rows: Vec<Vec<String>> = view.members.iter().map(row).collect();
-    let header = ["member", "id", "address", "charter", "groups", "connected", ""];
+    let mut header = vec!["member", "id", "address", "charter", "groups", "connected", ""];
+    if by_invitation {
+        header.insert(6, "joined");
+    }
     let mut text = table(&header, &rows);
     match (view.version, &view.leader) {
         (Some(version), Some(leader)) => {

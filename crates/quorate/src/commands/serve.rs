@@ -1,10 +1,12 @@
 //! `quorate serve`: one member of a cluster.
 
+mod begin;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use quorate_node::{ConfigError, Files, Node, PoolDef};
+use quorate_node::{Config, ConfigError, Files, Node, PoolDef};
 use quorate_trust::Date;
 use rustix::process::Signal;
 use tokio::task::JoinSet;
@@ -17,6 +19,8 @@ use crate::Outcome;
 
 /// How often to look whether files have changed; what has is taken up at the second look.
 const LOOK: Duration = Duration::from_secs(15);
+/// How often to look whether the node's own certificate is to be renewed.
+const LOOK_AT_DATES: Duration = Duration::from_secs(60 * 60);
 
 /// Run one member of a cluster.
 ///
@@ -29,59 +33,57 @@ const LOOK: Duration = Duration::from_secs(15);
 /// say so. A signal that was ignored when it started stays ignored. A service manager that speaks
 /// sd_notify(3) is told when it serves, reloads and stops, and its watchdog is fed only while the
 /// engine goes round.
+///
+/// Without a file, a machine becomes a member by `--new` or `--join`, which write one into the data
+/// directory, and is started by `quorate serve` from then on (docs/guides/joining.md).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate serve --config /etc/quorate/n1.toml
   quorate serve --config n1.toml --check-config
+  quorate serve --new --address 10.0.0.1     the first member of a new cluster
+  quorate serve --join qj1/...               what `quorate member invite` printed
+  quorate serve                              again, from ./quorate-data
 
 Exit codes: 0 stopped as asked, or the file is fine; 2 it is not, or the node cannot go on.")]
 pub(crate) struct Args {
-    /// The configuration file.
+    /// The configuration file; without it, the one in the data directory (--data).
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    begin: begin::Begin,
     /// Read and check the file, and do nothing else.
     #[arg(long)]
     check_config: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let shown = args.config.display();
-    let mut files = Files::new(&args.config);
+    let file = match &args.config {
+        Some(file) => file.clone(),
+        None => args.begin.file()?,
+    };
+    let shown = file.display();
+    let mut files = Files::new(&file);
     let config = files.read().with_context(|| format!("{shown}"))?;
     let level = daemon::level(config.log.as_deref()).with_context(|| format!("{shown}: log"))?;
-    let keys = config.keys().with_context(|| format!("{shown}"))?;
     if args.check_config {
-        crate::print(format_args!(
-            "{shown} is fine: node {} of cluster {}, {} members, {} pools, digest {:016x}",
-            config.name(),
-            config.cluster,
-            config.members.len(),
-            config.pools.len(),
-            config.digest
-        ))?;
-        if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
-            let until = Date::after(until);
-            crate::print(format_args!("its certificate is good until {until}"))?;
-        }
-        for pool in &config.pools {
-            crate::print(worth(pool))?;
-        }
-        for warning in config.warnings().into_iter().chain(config.fragile()) {
-            crate::print(format_args!("warning: {warning}"))?;
-        }
-        return Ok(Outcome::Good);
+        return check(&shown.to_string(), &config);
     }
     let log = daemon::log_to_stderr(level);
+    // Whoever was away for so long that its certificate expired shows a new one.
+    renew(&config);
+    let keys = config.keys().with_context(|| format!("{shown}"))?;
     daemon::runtime()?.block_on(async {
         let mut manager = Manager::of_this_process();
         manager.starting();
+        let dated = config.clone();
         let mut node = Node::start(config).await?;
         let scheme = if keys.is_some() { "https" } else { "http" };
         eprintln!("quorate: listening on {scheme}://{}", node.clients_address());
         let mut signals = Signals::hear(&ENDING)?;
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut dates = tokio::time::interval(LOOK_AT_DATES);
         let mut beats = tokio::time::interval(manager.every());
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // At most one: while the engine stands still, nobody feeds the watchdog.
@@ -96,6 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 _ = looks.tick() => if files.changed() {
                     reload(&node, &mut files, &log, &mut manager);
                 },
+                _ = dates.tick() => renew(&dated),
                 _ = beats.tick(), if pulse.is_empty() => drop(pulse.spawn(node.pulse())),
                 Some(checks) = pulse.join_next() => if let Ok(Some(checks)) = checks {
                     manager.alive(&checks);
@@ -112,6 +115,42 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             Some(why) => anyhow::bail!("the node cannot go on: {why}"),
         }
     })
+}
+
+/// What there is to say of a file.
+fn check(shown: &str, config: &Config) -> anyhow::Result<Outcome> {
+    let keys = config.keys().with_context(|| shown.to_owned())?;
+    crate::print(format_args!(
+        "{shown} is fine: node {} of cluster {}, {} members, {} pools, digest {:016x}",
+        config.name(),
+        config.cluster,
+        config.members.len(),
+        config.pools.len(),
+        config.digest
+    ))?;
+    if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
+        let until = Date::after(until);
+        crate::print(format_args!("its certificate is good until {until}"))?;
+    }
+    for pool in &config.pools {
+        crate::print(worth(pool))?;
+    }
+    for warning in config.warnings().into_iter().chain(config.fragile()) {
+        crate::print(format_args!("warning: {warning}"))?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// Renews the node's certificate if that is due and its own business; the new one is taken up like
+/// any file that changed.
+fn renew(config: &Config) {
+    match quorate_node::renew(config) {
+        Ok(None) => {}
+        Ok(Some(until)) => {
+            tracing::info!("this node's certificate is renewed, until {}", Date::after(until));
+        }
+        Err(error) => tracing::error!("this node's certificate is to be renewed, and: {error}"),
+    }
 }
 
 /// Takes up what a running node can of a changed file; if anything is wrong with it, nothing.

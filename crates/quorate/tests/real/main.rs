@@ -12,6 +12,7 @@
 //! | `proxy.rs` | the wire between them |
 //! | `amended.rs` | a pool is changed under load, and while its node is killed |
 //! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
+//! | `joining.rs` | a cluster grows from nothing: machines are invited and join |
 //! | `majority.rs` | most members are lost for good, or all, and one goes on |
 //! | `members.rs` | members give away what they decide, are removed, and come again |
 //! | `moving.rs` | the node that decides is killed and stopped, and another decides |
@@ -43,6 +44,7 @@ mod cluster;
 mod flood;
 mod hardship;
 mod history;
+mod joining;
 mod lost;
 mod majority;
 mod members;
@@ -98,7 +100,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -117,6 +119,7 @@ const NAMES: [&str; 18] = [
     "a_charter_goes_on_without_its_majority_and_from_a_backup",
     "a_leader_that_sleeps_is_removed_and_cut_off_over_tls",
     "a_pool_changes_under_load_and_while_its_node_is_killed",
+    "a_cluster_grows_from_one_machine_while_it_is_used",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -191,6 +194,7 @@ fn main() {
     add(2, NAMES[15], Box::pin(majority::lost(NAMES[15])));
     add(0, NAMES[16], Box::pin(sealed::leader(NAMES[16])));
     add(1, NAMES[17], Box::pin(amended::amended(NAMES[17])));
+    add(1, NAMES[18], Box::pin(joining::joining(NAMES[18])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {

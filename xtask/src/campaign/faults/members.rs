@@ -91,11 +91,7 @@ pub(super) const ALL: &[Fault] = &[
     Fault {
         links: true,
         fits: of_five,
-        ..seat(
-            "leader-unheard",
-            "a node hears nothing of the charter while seats move",
-            |s, beat| unheard(s, beat),
-        )
+        ..seat("leader-unheard", "a node hears nothing of the charter while seats move", unheard)
     },
     spares(seat("pools-made", "pools are made and used under load", |stage, beat| {
         if beat > 0 {

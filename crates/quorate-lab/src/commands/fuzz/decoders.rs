@@ -23,7 +23,9 @@ use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
 use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::{self, Ticket};
-use quorate_trust::{Certificate, Date, Digest, Identity, Pattern, Right, Roots, Secret};
+use quorate_trust::{
+    Certificate, Date, Digest, Identity, Invitation, Pattern, Right, Roots, Secret,
+};
 use quorate_wire::Wire;
 use quorate_wire::frame::{self, Frame};
 use quorate_wire::order::{Order, Receipt};
@@ -302,6 +304,7 @@ fn words() -> Vec<Vec<u8>> {
     [
         token.clone(),
         format!("Bearer {token}"),
+        format!("qj1/n2/10.0.0.1:7420,[::1]:7420/{digest}/{token}"),
         basic,
         digest,
         boot,
@@ -325,7 +328,11 @@ fn word(bytes: &[u8]) -> bool {
         true
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    let secret = text.parse::<Secret>().is_ok();
+    let invitation = text.parse::<Invitation>();
+    if let Ok(invitation) = &invitation {
+        assert_eq!(invitation.reveal(), text.trim(), "what is written is what is read");
+    }
+    let secret = text.parse::<Secret>().is_ok() | invitation.is_ok();
     let pattern = text.parse::<Pattern>().map(|pattern| pattern.covers("ci-build-7")).is_ok();
     let span = quorate_api::parse_span(text);
     if let Ok(span) = span {

@@ -41,7 +41,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     nodes: u32,
     /// In how many zones (racks, data centres, regions) they are
-    #[arg(long, value_name = "Z", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=26))]
+    #[arg(long, value_name = "Z", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=26))]
     zones: u32,
     /// How many units are shared
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]

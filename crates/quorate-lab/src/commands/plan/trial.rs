@@ -57,9 +57,9 @@ fn command(fleet: &Fleet, way: &Way, seed: u64) -> String {
     let think = Span::Exponential((rho * hold as f64) as u64);
     let time = |seconds: f64| Time(nanos(seconds));
     format!(
-        "quorate-lab sim run --protocol {} --nodes {} --units {} --want {} --hold {} --think {think} \
-         --clients-per-node {} --delay '{delay}' --lease {} --stagger --warm-up {} --duration {} \
-         --seed {seed}",
+        "quorate-lab sim run --protocol {} --nodes {} --units {} --want {} --hold {} \
+         --think {think} --clients-per-node {} --delay '{delay}' --lease {} --stagger \
+         --warm-up {} --duration {} --seed {seed}",
         way.words,
         fleet.nodes,
         fleet.units,

@@ -64,16 +64,16 @@ fn chosen(fleet: &Fleet, prefer: Prefer, best: &Fit, others: usize) -> String {
     }
     let Fit { calm, busy, .. } = best;
     text += &format!(
-        "\n  claim to grant   {} where units are hardly wanted; {} where {:.0} % of them are wanted, \
-         99 of 100 within {}\n",
+        "\n  claim to grant   {} where units are hardly wanted; {} where {:.0} % of them are \
+         wanted, 99 of 100 within {}\n",
         millis(calm.wait),
         millis(busy.wait),
         100.0 * fleet.wanted,
         millis(busy.wait_p99)
     );
     text += &format!(
-        "  load             {:.1} messages for a grant, {:.1} of them sent or received by the busiest \
-         node, {:.1} a second\n",
+        "  load             {:.1} messages for a grant, {:.1} of them sent or received by the \
+         busiest node, {:.1} a second\n",
         busy.messages,
         busy.busiest,
         busy.busiest * busy.grants
@@ -84,8 +84,8 @@ fn chosen(fleet: &Fleet, prefer: Prefer, best: &Fit, others: usize) -> String {
         _ => format!(", zones {} %", percent(zone_up)),
     };
     text += &format!(
-        "  availability     {} of the time it can grant claims of every size, where nodes are up {} \
-         %{zones}\n",
+        "  availability     {} of the time it can grant claims of every size, where nodes are up \
+         {} %{zones}\n",
         available(best.availability),
         percent(node_up)
     );

@@ -297,7 +297,7 @@ fn every_broken_rule_of_changes_is_found_by_the_law_it_breaks() {
     for (mutant, scope, law) in [
         (Mutant::GrantRemoved, changing(BOTH, &[2, 1], 0, QUIET), "units in force"),
         (Mutant::FencesAnew, changing(BOTH, &[1, 1], 0, QUIET), "no panic"),
-        (Mutant::WaitForNothing, changing(large, &[2, 1], 0, QUIET), "no deadlock"),
+        (Mutant::WaitForNothing, changing(large, &[2, 1], 0, QUIET), "no panic"),
     ] {
         let report = broken(scope, mutant);
         assert_eq!(report.broken_law(), Some(law), "{mutant:?}: {report}");
