@@ -147,7 +147,8 @@ impl Keys {
     /// The library refuses the files; it took them when it read them.
     pub fn to_peer(&self, peer: Identity) -> Result<Arc<ClientConfig>, KeysError> {
         let provider = Arc::clone(&self.to_peers);
-        let only = Only { roots: self.roots.clone(), peer, provider: Arc::clone(&provider) };
+        let whom = Expected::Peer { roots: self.roots.clone(), peer };
+        let only = Expecting { whom, provider: Arc::clone(&provider) };
         ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(VERSIONS)
             .and_then(|builder| {
@@ -183,7 +184,8 @@ pub fn shown(chain: Option<&[CertificateDer<'_>]>) -> Result<Identity, Certifica
 /// The library refuses.
 pub fn to_unknown(authority: [u8; 32]) -> Result<Arc<ClientConfig>, KeysError> {
     let provider = Arc::new(ring::default_provider());
-    let only = Signed { authority, provider: Arc::clone(&provider) };
+    let whom = Expected::SignedBy(authority);
+    let only = Expecting { whom, provider: Arc::clone(&provider) };
     ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(VERSIONS)
         .map(|builder| {
@@ -196,94 +198,76 @@ pub fn to_unknown(authority: [u8; 32]) -> Result<Arc<ClientConfig>, KeysError> {
         .map_err(|error| KeysError::Key(error.to_string()))
 }
 
-/// Takes any node whose certificate this authority signed, which it shows too.
+/// Takes whom it expects and nobody else.
 #[derive(Debug)]
-struct Signed {
-    authority: [u8; 32],
+struct Expecting {
+    whom: Expected,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Signed {
-    fn verify_server_cert(
+/// Who is to answer.
+#[derive(Debug)]
+enum Expected {
+    /// This one, by a certificate that one of these signed.
+    Peer { roots: Roots, peer: Identity },
+    /// Any node that shows a certificate of the authority with this fingerprint, and the
+    /// authority's own.
+    SignedBy([u8; 32]),
+}
+
+impl Expected {
+    fn judge(
         &self,
-        shown: &CertificateDer<'_>,
+        shown: &Certificate,
         between: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let refused = |error: CertificateError| rustls::Error::General(error.to_string());
-        let others = between.iter().filter_map(|der| Certificate::from_der(der).ok());
-        let Some(authority) = others.into_iter().find(|one| one.sha256() == self.authority) else {
-            let text = "another cluster answers there: its authority is not the one of the \
-                        invitation";
-            return Err(rustls::Error::General(text.into()));
+        now: Duration,
+    ) -> Result<(), String> {
+        let verified = |roots: &Roots, between: &[CertificateDer<'_>]| {
+            let whose = roots.verify(shown, between, Usage::Server, now);
+            whose.cloned().map_err(|error| error.to_string())
         };
-        let roots = Roots::from_pem(authority.to_pem().as_bytes()).map_err(refused)?;
-        let certificate = Certificate::from_der(shown).map_err(refused)?;
-        let now = Duration::from_secs(now.as_secs());
-        let whose = roots.verify(&certificate, &[], Usage::Server, now).map_err(refused)?;
-        let cluster = authority.identity().map_err(refused)?;
-        let is_authority = cluster.kind == Kind::Authority && cluster.cluster == whose.cluster;
-        match is_authority && whose.kind == Kind::Node {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(rustls::Error::General(format!("{whose} is no node of {cluster}"))),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General("TLS 1.2 is not spoken".into()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Takes one node and nobody else.
-#[derive(Debug)]
-struct Only {
-    roots: Roots,
-    peer: Identity,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Only {
-    fn verify_server_cert(
-        &self,
-        shown: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let refused = |error: CertificateError| rustls::Error::General(error.to_string());
-        let certificate = Certificate::from_der(shown).map_err(refused)?;
-        let now = Duration::from_secs(now.as_secs());
-        let whose =
-            self.roots.verify(&certificate, between, Usage::Server, now).map_err(refused)?;
-        match *whose == self.peer {
-            true => Ok(ServerCertVerified::assertion()),
-            false => {
-                let text = format!("{whose} answers instead of {}", self.peer);
-                Err(rustls::Error::General(text))
+        match self {
+            Expected::Peer { roots, peer } => {
+                let whose = verified(roots, between)?;
+                match whose == *peer {
+                    true => Ok(()),
+                    false => Err(format!("{whose} answers instead of {peer}")),
+                }
+            }
+            Expected::SignedBy(fingerprint) => {
+                let others = between.iter().filter_map(|der| Certificate::from_der(der).ok());
+                let its = |one: &Certificate| one.sha256() == *fingerprint;
+                let authority = others.into_iter().find(its).ok_or(
+                    "another cluster answers there: its authority is not the one of the invitation",
+                )?;
+                let said = |error: CertificateError| error.to_string();
+                let roots = Roots::from_pem(authority.to_pem().as_bytes()).map_err(said)?;
+                let whose = verified(&roots, &[])?;
+                let of = authority.identity().map_err(said)?;
+                let is_authority = of.kind == Kind::Authority && of.cluster == whose.cluster;
+                match is_authority && whose.kind == Kind::Node {
+                    true => Ok(()),
+                    false => Err(format!("{whose} is no node of {of}")),
+                }
             }
         }
+    }
+}
+
+impl ServerCertVerifier for Expecting {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let refused = rustls::Error::General;
+        let shown = Certificate::from_der(shown).map_err(|error| refused(error.to_string()))?;
+        let now = Duration::from_secs(now.as_secs());
+        self.whom.judge(&shown, between, now).map_err(refused)?;
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

@@ -105,18 +105,8 @@ struct Set {
     set: Vec<String>,
     #[command(flatten)]
     fields: Fields,
-    /// Only if this is its generation, as `quorate pool show` says it.
-    #[arg(long, value_name = "N")]
-    if_generation: Option<u64>,
-    /// Only say what would be done.
-    #[arg(long)]
-    dry_run: bool,
     #[command(flatten)]
-    again: Again,
-    #[command(flatten)]
-    cluster: Cluster,
-    #[command(flatten)]
-    json: Json,
+    how: Changing,
 }
 
 /// Delete a pool while everything runs: it grants nothing any more.
@@ -141,6 +131,13 @@ struct Delete {
     /// Whoever holds units is to stop, at the latest when the lease is over.
     #[arg(long)]
     revoke: bool,
+    #[command(flatten)]
+    how: Changing,
+}
+
+/// On what condition a pool that is there changes, and who is asked.
+#[derive(clap::Args, Debug)]
+struct Changing {
     /// Only if this is its generation, as `quorate pool show` says it.
     #[arg(long, value_name = "N")]
     if_generation: Option<u64>,
@@ -204,11 +201,11 @@ fn set(args: &Set) -> anyhow::Result<Outcome> {
     let without = without.iter().map(|word| word.trim_end_matches('=').trim().to_owned()).collect();
     let set: Vec<String> = set.into_iter().cloned().collect();
     let definition = args.fields.lines() + &fields(&set)?;
-    let Set { if_generation, dry_run, .. } = *args;
+    let Changing { if_generation, dry_run, .. } = args.how;
     let request = AmendRequest { definition, without, if_generation, dry_run };
     cluster::block_on(async {
-        let views = args.again.views(&args.cluster)?;
-        print(args.json, &views.amend_pool(&args.name, &request).await?)
+        let views = args.how.again.views(&args.how.cluster)?;
+        print(args.how.json, &views.amend_pool(&args.name, &request).await?)
     })
 }
 
@@ -218,11 +215,11 @@ fn delete(args: &Delete) -> anyhow::Result<Outcome> {
         (_, true) => Some("revoke"),
         _ => None,
     };
-    let Delete { if_generation, dry_run, .. } = *args;
+    let Changing { if_generation, dry_run, .. } = args.how;
     cluster::block_on(async {
-        let views = args.again.views(&args.cluster)?;
+        let views = args.how.again.views(&args.how.cluster)?;
         let gone = views.delete_pool(&args.name, holders, if_generation, dry_run).await?;
-        print(args.json, &gone)
+        print(args.how.json, &gone)
     })
 }
 
