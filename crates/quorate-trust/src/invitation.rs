@@ -32,10 +32,10 @@ pub struct Invitation {
 /// Why a text is no invitation. Nothing was asked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InvitationError {
-    /// It begins with something else, or has other parts.
+    /// It begins with something else, has other parts, or space between them.
     #[error(
-        "this is no invitation: one looks like {PREFIX}/NAME/HOST:PORT/FINGERPRINT/SECRET, and \
-         `quorate member invite NAME` prints it"
+        "this is no invitation: one is a word like {PREFIX}/NAME/HOST:PORT/FINGERPRINT/SECRET, \
+         and `quorate member invite NAME` prints it"
     )]
     Form,
     /// A name that could be misread.
@@ -65,7 +65,11 @@ impl FromStr for Invitation {
     type Err = InvitationError;
 
     fn from_str(text: &str) -> Result<Invitation, InvitationError> {
-        let parts: Vec<&str> = text.trim().split('/').collect();
+        let text = text.trim();
+        if text.contains(char::is_whitespace) {
+            return Err(InvitationError::Form);
+        }
+        let parts: Vec<&str> = text.split('/').collect();
         let [PREFIX, name, places, authority, secret] = parts[..] else {
             return Err(InvitationError::Form);
         };
@@ -144,7 +148,8 @@ mod tests {
         }
         let wrong = |from: &str, to: &str| written.replacen(from, to, 1).parse::<Invitation>();
         assert_eq!(wrong("qj1", "qj2").unwrap_err(), InvitationError::Form);
-        assert_eq!(wrong("n2", "n 2").unwrap_err(), InvitationError::Name);
+        assert_eq!(wrong("n2", "n,2").unwrap_err(), InvitationError::Name);
+        assert_eq!(wrong("/qt1", "/\nqt1").unwrap_err(), InvitationError::Form);
         assert_eq!(wrong(":7420", "").unwrap_err(), InvitationError::Places);
         assert_eq!(wrong(":7420", ":0").unwrap_err(), InvitationError::Places);
         assert_eq!(wrong("a5", "A5").unwrap_err(), InvitationError::Authority);
