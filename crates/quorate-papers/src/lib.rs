@@ -17,6 +17,7 @@ mod handlers;
 mod k_arbiter;
 mod report;
 mod ring;
+mod shifted;
 mod statement;
 mod timer_free;
 
