@@ -7,7 +7,7 @@ mod crew;
 mod draw;
 mod faults;
 mod history;
-mod json;
+pub(crate) mod json;
 mod judge;
 mod planted;
 mod play;

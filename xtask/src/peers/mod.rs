@@ -2,6 +2,8 @@
 //! in one run (docs/speed.md has the table). Not part of `test`: it takes minutes, judges nothing,
 //! and installs servers.
 
+mod lab;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -19,7 +21,12 @@ Every system runs on loopback, alone, and only while it is measured.
   cargo xtask peers --clients 1            one client alone
   cargo xtask peers --systems raw,redis,quorate1
 
-Its words are those of docs/reference/quorate-lab-bench-peers.md.";
+Its words are those of docs/reference/quorate-lab-bench-peers.md.
+
+  cargo xtask peers --lab [--json]         the laboratory beside SimGrid, SimPy, quoracle and
+                                           stateright, by processor time; some ten minutes
+
+installs libsimgrid-dev where it is missing (root), and takes the others from their registries.";
 
 /// What is looked for, and the package that has it.
 const WANTED: [(&str, &str); 3] = [
@@ -30,6 +37,11 @@ const WANTED: [(&str, &str); 3] = [
 
 /// Installs, builds, and measures.
 pub(crate) fn run(root: &Path, words: &[&str]) -> bool {
+    match words {
+        ["--lab"] => return lab::run(root, false),
+        ["--lab", "--json"] | ["--json", "--lab"] => return lab::run(root, true),
+        _ => {}
+    }
     let missing = WANTED.iter().filter(|(file, _)| !Path::new(file).exists());
     let missing: Vec<&str> = missing.map(|(_, package)| *package).collect();
     if !missing.is_empty() {
