@@ -58,7 +58,8 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
         summary.push(("alerts and dashboard".into(), alerts::check(root)));
     }
     if let Some(suites) = suites {
-        summary.extend(suites::run(lanes(root, tier, notes, &suites)));
+        let (reckoning, waiting) = jobs(root, tier, notes, &suites);
+        summary.extend(suites::run(reckoning, waiting));
     }
     println!("\nsummary");
     for (name, good) in &summary {
@@ -71,8 +72,10 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
 
 /// What reckons, and beside it what waits for processes. The first gives way to the second, in
 /// which a node or a browser should not wait for a core too.
-fn lanes(root: &Path, tier: Tier, notes: &[(&str, &str)], suites: &[Suite]) -> [Vec<Job>; 2] {
-    let (waits, reckons): (Vec<_>, Vec<_>) = suites.iter().partition(|suite| suite.waits());
+fn jobs(root: &Path, tier: Tier, notes: &[(&str, &str)], suites: &[Suite]) -> (Vec<Job>, Vec<Job>) {
+    let (mut waits, reckons): (Vec<_>, Vec<_>) = suites.iter().partition(|suite| suite.waits());
+    // The longest goes first: whatever ends last, ends alone.
+    waits.sort_by_key(|suite| suite.named(LONGEST).is_none());
     let job = |step: &Step| {
         let name = format!("{}: {}", step.name, step.shown());
         Job { name, command: command(root, step, notes) }
@@ -115,15 +118,18 @@ fn lanes(root: &Path, tier: Tier, notes: &[(&str, &str)], suites: &[Suite]) -> [
     let words = lab.words.into_iter().chain([daemon.clone()]).collect();
     waiting.push(job(&Step { program: Program::Chores, words, ..lab }));
     // And with the program that has the Rust client and planted bugs in it.
-    let real = suites.iter().find_map(|suite| suite.named("quorate real"));
+    let real = suites.iter().find_map(|suite| suite.named(LONGEST));
     if let (Tier::Default, Some(real)) = (tier, real) {
         let campaign = step("a short campaign", "campaign short");
         let words = campaign.words.into_iter().chain([daemon, real.display().to_string()]);
         let words = words.collect();
         waiting.push(job(&Step { program: Program::Chores, words, ..campaign }));
     }
-    [reckoning.into_iter().map(suites::yielding).collect(), waiting]
+    (reckoning.into_iter().map(suites::yielding).collect(), waiting)
 }
+
+/// The trials on real processes.
+const LONGEST: &str = "quorate real";
 
 /// Three claims of every size and placement, a cancel, and a crash of the arbiter between any two
 /// effects. One alarm may ring while a message is on its way; without that limit the same worlds

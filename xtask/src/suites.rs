@@ -1,8 +1,9 @@
-//! The tests as cargo built them, and two lanes to run things in at the same time.
+//! The tests as cargo built them, and lanes to run things in at the same time.
 //!
 //! Half of the tests reckon and want every core there is; the other half start processes and wait
 //! for them. One after the other, a core is idle for a third of the time.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -102,16 +103,28 @@ pub(crate) struct Job {
 /// that never ends would show nobody what it waits for.
 const GIVEN_UP: Duration = Duration::from_secs(15 * 60);
 
-/// Runs the jobs of each lane one after the other, and the lanes beside each other. What a job
-/// prints is shown when it has ended: all of it if it failed, else what it counted. Says of every
-/// job whether it succeeded.
-pub(crate) fn run(lanes: [Vec<Job>; 2]) -> Vec<(String, bool)> {
+/// How many lanes there are for what waits. With one, it is what everything else waits for; a third
+/// would wait for the same cores.
+const WAITING_LANES: usize = 2;
+
+/// Runs what reckons in one lane, from the first job to the last, and beside it what waits in
+/// lanes of its own; a lane that has nothing left to wait for helps to reckon. What a job prints
+/// is shown when it has ended: all of it if it failed, else what it counted. Says of every job
+/// whether it succeeded.
+pub(crate) fn run(reckoning: Vec<Job>, waiting: Vec<Job>) -> Vec<(String, bool)> {
+    let reckoning = Mutex::new(VecDeque::from(reckoning));
+    let waiting = Mutex::new(VecDeque::from(waiting));
     let done = Mutex::new(Vec::new());
+    let next = |jobs: &Mutex<VecDeque<Job>>| jobs.lock().expect("lanes do not panic").pop_front();
     std::thread::scope(|scope| {
-        for (lane, jobs) in lanes.into_iter().enumerate() {
-            let done = &done;
+        for lane in 0..=WAITING_LANES {
+            let (reckoning, waiting, done) = (&reckoning, &waiting, &done);
             scope.spawn(move || {
-                for Job { name, mut command } in jobs {
+                let job = || {
+                    let waits = if lane < WAITING_LANES { next(waiting) } else { None };
+                    waits.or_else(|| next(reckoning))
+                };
+                while let Some(Job { name, mut command }) = job() {
                     let began = Instant::now();
                     let (good, text) = heard(&mut command, lane, GIVEN_UP);
                     let verdict = if good { "ok" } else { "FAILED" };
@@ -211,23 +224,51 @@ mod tests {
     }
 
     #[test]
-    fn both_lanes_run_and_each_failure_is_named() {
+    fn every_lane_runs_and_each_failure_is_named() {
         let job = |name: &str, words: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", words]);
             Job { name: name.into(), command }
         };
-        let lanes = [vec![job("a", "exit 0"), job("b", "exit 3")], vec![yielding(job("c", ":"))]];
-        let mut done = run(lanes);
+        let reckoning = vec![job("a", "exit 0"), job("b", "exit 3")];
+        let waiting = vec![yielding(job("c", ":"))];
+        let mut done = run(reckoning, waiting);
         done.sort();
         assert_eq!(done, [("a".into(), true), ("b".into(), false), ("c".into(), true)]);
+    }
+
+    #[test]
+    fn what_waits_is_not_alone_and_its_lanes_help_to_reckon() {
+        // Three that each end only when the others have begun: two that wait, one that reckons;
+        // then two of each kind that need a lane which has become free.
+        let folder = std::env::temp_dir().join(format!("xtask-lanes-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let meet = |name: &str, others: [&str; 2]| {
+            let [one, two] = others;
+            let words =
+                format!("touch {name}; until [ -e {one} ] && [ -e {two} ]; do sleep 0.01; done");
+            let mut command = Command::new("sh");
+            command.args(["-c", &words]).current_dir(&folder);
+            Job { name: name.into(), command }
+        };
+        let reckoning = vec![
+            meet("a", ["b", "c"]),
+            meet("d", ["e", "f"]),
+            meet("e", ["d", "f"]),
+            meet("f", ["d", "e"]),
+        ];
+        let waiting = vec![meet("b", ["a", "c"]), meet("c", ["a", "b"])];
+        let done = run(reckoning, waiting);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(done.len(), 6);
+        assert!(done.iter().all(|(_, good)| *good), "{done:?}");
     }
 
     #[test]
     fn what_does_not_end_is_stopped_and_heard() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo waits; exec sleep 1000"]);
-        let (good, text) = heard(&mut command, 2, Duration::from_millis(300));
+        let (good, text) = heard(&mut command, 12, Duration::from_millis(300));
         assert!(!good);
         assert!(text.ends_with("had not ended after 300ms and was stopped"), "{text}");
     }
@@ -236,7 +277,7 @@ mod tests {
     fn a_process_that_is_left_behind_holds_up_nothing() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 1000 & echo $!"]);
-        let (good, left) = heard(&mut command, 3, GIVEN_UP);
+        let (good, left) = heard(&mut command, 13, GIVEN_UP);
         let stopped = Command::new("kill").arg(&left).status().unwrap();
         assert!(good && stopped.success(), "{left} was still running");
     }
