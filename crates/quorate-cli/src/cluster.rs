@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::pin::Pin;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -93,6 +94,8 @@ impl Cluster {
 pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+    // Boxed, for one copy of the runtime's loop instead of one for every command.
+    let work: Pin<Box<dyn Future<Output = anyhow::Result<T>> + '_>> = Box::pin(work);
     runtime.block_on(work)
 }
 

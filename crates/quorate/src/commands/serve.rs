@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use quorate_node::{Config, ConfigError, Files, Node, PoolDef};
+use quorate_node::{Config, ConfigError, Data, Files, Node, PoolDef};
 use quorate_trust::Date;
 use rustix::process::Signal;
 use tokio::task::JoinSet;
@@ -55,6 +55,9 @@ pub(crate) struct Args {
     /// Read and check the file, and do nothing else.
     #[arg(long)]
     check_config: bool,
+    /// End when the standard input does, and leave nothing behind (`quorate dev`).
+    #[arg(long, hide = true)]
+    throwaway: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -69,6 +72,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.check_config {
         return check(&shown.to_string(), &config);
     }
+    if args.throwaway {
+        throw_away(file.clone(), &config);
+    }
     let log = daemon::log_to_stderr(level);
     // Whoever was away for so long that its certificate expired shows a new one.
     renew(&config);
@@ -79,7 +85,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let dated = config.clone();
         let mut node = Node::start(config).await?;
         let scheme = if keys.is_some() { "https" } else { "http" };
-        eprintln!("quorate: listening on {scheme}://{}", node.clients_address());
+        if !args.throwaway {
+            eprintln!("quorate: listening on {scheme}://{}", node.clients_address());
+        }
         let mut signals = Signals::hear(&ENDING)?;
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,6 +123,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             Some(why) => anyhow::bail!("the node cannot go on: {why}"),
         }
     })
+}
+
+/// Ends this process when whoever started it is gone, which only the end of a pipe tells for sure,
+/// and takes away its file, its data and the folder if that is empty then.
+fn throw_away(file: PathBuf, config: &Config) {
+    let data = match &config.data {
+        Data::Directory(folder) => Some(folder.clone()),
+        Data::Memory => None,
+    };
+    std::thread::spawn(move || {
+        // An error is an end, too.
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        // Nobody is left who could be told what did not work.
+        let _ = data.map(std::fs::remove_dir_all);
+        let _ = std::fs::remove_file(&file);
+        let _ = file.parent().map(std::fs::remove_dir);
+        std::process::exit(0);
+    });
 }
 
 /// What there is to say of a file.
