@@ -266,6 +266,10 @@ pub struct ClaimStatus {
     /// How often that node has been started; none if no node answers for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<u32>,
+    /// The name of another node, if that one decides over the pool: the next claims take a message
+    /// less each way if they are made there. A hint; this claim stays where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decides: Option<String>,
     /// If it was granted there: which grant of the pool at that node since that start, the first
     /// being 1. With node and start it tells a grant from any other. None for a claim that waits,
     /// and where its client keeps up what it was granted at another node or before a restart.

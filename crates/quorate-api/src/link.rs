@@ -159,7 +159,10 @@ pub enum FromNode {
         why: String,
     },
     /// The node is stopping: go elsewhere. Nothing has ended.
-    Goodbye,
+    Goodbye {
+        /// The name of a node that is there, if it knows one.
+        go_on: Option<String>,
+    },
     /// A claim that this connection made or renewed is asked to move.
     Move {
         /// The pool.
@@ -168,6 +171,14 @@ pub enum FromNode {
         id: ClaimId,
         /// From where, and where to.
         it: Move,
+    },
+    /// Another node decides over a pool of which this connection made a claim: claims that are made
+    /// there take a message less each way. A hint: every node takes every claim.
+    Decides {
+        /// The pool.
+        pool: String,
+        /// The name of the node that decides.
+        node: String,
     },
 }
 

@@ -80,7 +80,9 @@ fn answers() -> Vec<(FromNode, &'static str)> {
         (answer(Reply::Waiting), "0400000001000502"),
         (answer(Reply::Over { state: ClaimState::Lost, why: "x".into() }), "070000000100050304"),
         (answer(Reply::Problem(problem)), ""),
-        (FromNode::Goodbye, "020000000102"),
+        (FromNode::Goodbye { go_on: None }, "030000000102 00"),
+        (FromNode::Goodbye { go_on: Some("n2".into()) }, "060000000102 01 026e32"),
+        (FromNode::Decides { pool: "p".into(), node: "n2".into() }, "070000000104 0170 026e32"),
         (
             FromNode::Move { pool: "p".into(), id: ClaimId::from_halves(1, 300), it: a_move() },
             "0f0000000103 0170 01ac02 0309 040a 026734 00",

@@ -102,18 +102,25 @@ pub(crate) struct Core {
     settlers: Vec<oneshot::Sender<()>>,
     /// Room for commands.
     taken: Vec<Command>,
-    pub(crate) way: Way,
-    /// What is still to be written.
-    pub(crate) outbox: Vec<u8>,
+    /// The writing end of the connection to each server.
+    pub(crate) ports: Vec<Port>,
     /// What only the task can do.
     pub(crate) chores: VecDeque<Chore>,
     /// When the task looks at the clock.
     pub(crate) armed: Option<Instant>,
 }
 
-/// The writing end of the connection.
-#[derive(Debug)]
+/// The writing end of the connection to a server, if there is one.
+#[derive(Default, Debug)]
+pub(crate) struct Port {
+    pub(crate) way: Way,
+    /// What is still to be written.
+    pub(crate) outbox: Vec<u8>,
+}
+
+#[derive(Default, Debug)]
 pub(crate) enum Way {
+    #[default]
     None,
     Plain(tcp::OwnedWriteHalf),
     Local(unix::OwnedWriteHalf),
@@ -125,7 +132,7 @@ pub(crate) enum Way {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Chore {
     Dial { server: usize },
-    HangUp,
+    HangUp { server: usize },
 }
 
 /// Whom to tell about a claim.
@@ -145,13 +152,12 @@ impl Handle {
     ) -> Handle {
         let core = Core {
             session,
+            ports: servers.iter().map(|_| Port::default()).collect(),
             servers,
             reach,
             ears: BTreeMap::new(),
             settlers: Vec::new(),
             taken: Vec::new(),
-            way: Way::None,
-            outbox: Vec::new(),
             chores: VecDeque::new(),
             armed: None,
         };
@@ -286,10 +292,33 @@ impl Desk {
         self.open.store(false, Ordering::Release);
         let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         let (ears, settlers) = (std::mem::take(&mut core.ears), std::mem::take(&mut core.settlers));
-        core.way = Way::None;
+        core.ports.iter_mut().for_each(Port::cut);
         drop(core);
         // Not while the session is taken: grants that nobody got say so as they are dropped.
         drop((ears, settlers, std::mem::take(&mut *self.commands())));
+    }
+}
+
+impl Port {
+    /// There is no connection any more.
+    pub(crate) fn cut(&mut self) {
+        self.way = Way::None;
+        self.outbox.clear();
+    }
+
+    /// Writes what goes at once. An error shows again at the next read.
+    fn write(&mut self) {
+        if self.outbox.is_empty() {
+            return;
+        }
+        let written = match &self.way {
+            Way::Plain(way) => way.try_write(&self.outbox),
+            Way::Local(way) => way.try_write(&self.outbox),
+            Way::None | Way::Encrypted => Err(io::ErrorKind::WouldBlock.into()),
+        };
+        if let Ok(written) = written {
+            self.outbox.drain(..written);
+        }
     }
 }
 
@@ -315,15 +344,12 @@ impl Core {
     /// Whether something is left that only the task can do, or that is due before it would look.
     fn needs_the_task(&self) -> bool {
         let earlier = |due| self.armed.is_none_or(|armed| due < armed);
-        !self.chores.is_empty()
-            || !self.outbox.is_empty()
-            || self.session.due().is_some_and(earlier)
+        !self.chores.is_empty() || self.is_laden() || self.session.due().is_some_and(earlier)
     }
 
-    /// There is no connection any more.
-    pub(crate) fn cut(&mut self) {
-        self.way = Way::None;
-        self.outbox.clear();
+    /// Whether anything is still to be written.
+    pub(crate) fn is_laden(&self) -> bool {
+        self.ports.iter().any(|port| !port.outbox.is_empty())
     }
 
     fn obey(&mut self, now: Instant, command: Command) {
@@ -355,13 +381,14 @@ impl Core {
         while let Some(action) = self.session.next_action() {
             match action {
                 Action::Dial { server } => self.chores.push_back(Chore::Dial { server }),
-                Action::HangUp => {
-                    self.cut();
-                    self.chores.push_back(Chore::HangUp);
+                Action::HangUp { server } => {
+                    self.ports[server].cut();
+                    self.chores.push_back(Chore::HangUp { server });
                 }
-                Action::Send(request) => {
-                    if !matches!(self.way, Way::None) {
-                        link::encode(&FromClient::Request(request), &mut self.outbox);
+                Action::Send { server, request } => {
+                    let Port { way, outbox } = &mut self.ports[server];
+                    if !matches!(way, Way::None) {
+                        link::encode(&FromClient::Request(request), outbox);
                     }
                 }
                 Action::Tell { id, news } => self.tell(desk, id, news),
@@ -375,22 +402,7 @@ impl Core {
                 }
             }
         }
-        self.write();
-    }
-
-    /// Writes what goes at once. An error shows again at the next read.
-    fn write(&mut self) {
-        if self.outbox.is_empty() {
-            return;
-        }
-        let written = match &self.way {
-            Way::Plain(way) => way.try_write(&self.outbox),
-            Way::Local(way) => way.try_write(&self.outbox),
-            Way::None | Way::Encrypted => Err(io::ErrorKind::WouldBlock.into()),
-        };
-        if let Ok(written) = written {
-            self.outbox.drain(..written);
-        }
+        self.ports.iter_mut().for_each(Port::write);
     }
 
     fn tell(&mut self, desk: &Arc<Desk>, id: ClaimId, news: News) {

@@ -1,4 +1,4 @@
-//! The task that gives the session a clock and a socket.
+//! The task that gives the session a clock and sockets.
 //!
 //! Clients, pools and grants work with the session themselves (`desk.rs`); the task dials, reads,
 //! waits, and writes what did not go at once. It ends when all of them are gone and every release
@@ -6,16 +6,16 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use quorate_api::link::{self, FromNode, PREFACE};
-use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::{tcp, unix};
 
 use crate::clock::{Bell, Instant};
-use crate::desk::{Chore, Core, Desk, Way};
+use crate::desk::{Chore, Core, Desk, Port, Way};
 use crate::server::Server;
 use crate::tls::{self, Stream, Tls, told};
 
@@ -23,11 +23,14 @@ pub(crate) struct Driver {
     desk: Arc<Desk>,
     servers: Arc<[Server]>,
     tls: Option<Tls>,
-    wire: Wire,
+    /// One for each server.
+    wires: Vec<Wire>,
+    /// The wire that is looked at first next time: none may starve another.
+    first: usize,
     bell: Bell,
 }
 
-/// The reading end of the connection, if any, and what waits on that side of it.
+/// The reading end of a connection, if any, and what waits on that side of it.
 enum Wire {
     None,
     Dialing(tokio::task::JoinHandle<io::Result<Stream>>),
@@ -54,6 +57,12 @@ enum Reader {
 enum Event {
     /// The task was called, or it is time to look at the clock.
     Look,
+    /// On the wire to this server.
+    Wire(usize, Happened),
+}
+
+/// What happened on a wire.
+enum Happened {
     Dialed(io::Result<Stream>),
     Read(io::Result<usize>),
     /// More can be written, or was.
@@ -64,7 +73,8 @@ const READ_CHUNK: usize = 16 * 1024;
 
 impl Driver {
     pub(crate) fn new(desk: Arc<Desk>, servers: Arc<[Server]>, tls: Option<Tls>) -> Driver {
-        Driver { desk, servers, tls, wire: Wire::None, bell: Bell::default() }
+        let wires = servers.iter().map(|_| Wire::None).collect();
+        Driver { desk, servers, tls, wires, first: 0, bell: Bell::default() }
     }
 
     pub(crate) async fn run(mut self) {
@@ -81,7 +91,7 @@ impl Driver {
             event = tokio::select! {
                 biased;
                 () = self.desk.called() => Event::Look,
-                event = self.wire.next() => event,
+                event = next(&mut self.wires, self.first) => event,
                 () = self.bell.rung() => Event::Look,
             };
         }
@@ -95,38 +105,53 @@ impl Driver {
         let now = Instant::now();
         // The clock first: an answer that comes after a deadline must find that it passed.
         core.session.wake(now);
-        // What somebody else decided since comes before what happened to the connection of before.
-        let gone = core.chores.contains(&Chore::HangUp);
-        match event {
-            Event::Look | Event::Wrote(Ok(())) => {}
-            Event::Read(_) | Event::Wrote(_) if gone => {}
-            Event::Dialed(outcome) if !gone => self.on_dialed(&mut core, now, outcome),
-            Event::Dialed(_) => {}
-            Event::Read(Ok(0)) => self.on_closed(&mut core, now, "the node hung up".into()),
-            Event::Read(Ok(_)) => self.on_read(&mut core, now),
-            Event::Read(Err(error)) | Event::Wrote(Err(error)) => {
-                self.on_closed(&mut core, now, told(&error));
+        if let Event::Wire(server, happened) = event {
+            self.first = (server + 1) % self.wires.len();
+            // What somebody else decided since comes before what happened to the connection of
+            // before.
+            if !core.chores.contains(&Chore::HangUp { server }) {
+                self.on_wire(&mut core, now, server, happened);
             }
         }
         core.turn(&desk, now);
         while let Some(chore) = core.chores.pop_front() {
             match chore {
-                Chore::HangUp => self.wire = Wire::None,
+                Chore::HangUp { server } => self.wires[server] = Wire::None,
                 Chore::Dial { server } => {
-                    let (server, tls) = (self.servers[server].clone(), self.tls.clone());
-                    let dial = async move { tls::dial(&server, tls.as_ref()).await };
-                    self.wire = Wire::Dialing(tokio::spawn(dial));
+                    let (named, tls) = (self.servers[server].clone(), self.tls.clone());
+                    let dial = async move { tls::dial(&named, tls.as_ref()).await };
+                    self.wires[server] = Wire::Dialing(tokio::spawn(dial));
                 }
             }
         }
-        self.wire.takes_over(&mut core);
+        for (wire, port) in self.wires.iter_mut().zip(&mut core.ports) {
+            wire.takes_over(port);
+        }
         core.armed = self.bell.set(core.session.due());
-        let idle = core.session.is_idle() && core.outbox.is_empty() && self.wire.is_flushed();
-        !(idle && desk.is_left())
+        let flushed = !core.is_laden() && self.wires.iter().all(Wire::is_flushed);
+        !(core.session.is_idle() && flushed && desk.is_left())
     }
 
-    fn on_dialed(&mut self, core: &mut Core, now: Instant, outcome: io::Result<Stream>) {
-        core.cut();
+    fn on_wire(&mut self, core: &mut Core, now: Instant, server: usize, happened: Happened) {
+        match happened {
+            Happened::Wrote(Ok(())) => {}
+            Happened::Dialed(outcome) => self.on_dialed(core, now, server, outcome),
+            Happened::Read(Ok(0)) => self.on_closed(core, now, server, "the node hung up".into()),
+            Happened::Read(Ok(_)) => self.on_read(core, now, server),
+            Happened::Read(Err(error)) | Happened::Wrote(Err(error)) => {
+                self.on_closed(core, now, server, told(&error));
+            }
+        }
+    }
+
+    fn on_dialed(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        server: usize,
+        outcome: io::Result<Stream>,
+    ) {
+        core.ports[server].cut();
         match outcome {
             Ok(stream) => {
                 let (reader, way) = match stream {
@@ -143,32 +168,31 @@ impl Driver {
                         (Reader::Encrypted { stream, outbox, late }, Way::Encrypted)
                     }
                 };
-                core.way = way;
-                core.outbox.extend_from_slice(&PREFACE);
-                self.wire = Wire::Open { reader, inbox: Vec::new(), blocked: false };
-                core.session.dialed(now);
+                core.ports[server] = Port { way, outbox: PREFACE.to_vec() };
+                self.wires[server] = Wire::Open { reader, inbox: Vec::new(), blocked: false };
+                core.session.dialed(now, server);
             }
             Err(error) => {
-                self.wire = Wire::None;
-                core.session.disconnected(now, told(&error));
+                self.wires[server] = Wire::None;
+                core.session.disconnected(now, server, told(&error));
             }
         }
     }
 
-    fn on_closed(&mut self, core: &mut Core, now: Instant, why: String) {
-        self.wire = Wire::None;
-        core.cut();
-        core.session.disconnected(now, why);
+    fn on_closed(&mut self, core: &mut Core, now: Instant, server: usize, why: String) {
+        self.wires[server] = Wire::None;
+        core.ports[server].cut();
+        core.session.disconnected(now, server, why);
     }
 
-    fn on_read(&mut self, core: &mut Core, now: Instant) {
-        let Wire::Open { inbox, .. } = &mut self.wire else { return };
+    fn on_read(&mut self, core: &mut Core, now: Instant, server: usize) {
+        let Wire::Open { inbox, .. } = &mut self.wires[server] else { return };
         let mut at = 0;
         let broken = loop {
             match link::decode::<FromNode>(&inbox[at..]) {
                 Ok(Some((message, taken))) => {
                     at += taken;
-                    core.session.heard(now, message);
+                    core.session.heard(now, server, message);
                 }
                 Ok(None) => break None,
                 Err(error) => break Some(error),
@@ -176,7 +200,7 @@ impl Driver {
         };
         inbox.drain(..at);
         if let Some(error) = broken {
-            self.on_closed(core, now, told(&error));
+            self.on_closed(core, now, server, told(&error));
         }
     }
 }
@@ -188,49 +212,45 @@ impl Drop for Driver {
     }
 }
 
+/// The next thing that happens to any connection, of those that have something from the one that
+/// comes `first`; never, if there is none.
+async fn next(wires: &mut [Wire], first: usize) -> Event {
+    poll_fn(|context| {
+        for offset in 0..wires.len() {
+            let server = (first + offset) % wires.len();
+            if let Poll::Ready(happened) = wires[server].poll(context) {
+                return Poll::Ready(Event::Wire(server, happened));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
 impl Wire {
-    /// The next thing that happens to the connection; never, if there is none.
-    async fn next(&mut self) -> Event {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Happened> {
         match self {
-            Wire::None => std::future::pending().await,
-            Wire::Dialing(dial) => {
-                let outcome = dial.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-                Event::Dialed(outcome)
-            }
-            Wire::Open { reader: Reader::Encrypted { stream, outbox, late }, inbox, .. } => {
-                inbox.reserve(READ_CHUNK);
-                if outbox.is_empty() && !*late {
-                    return Event::Read(stream.read_buf(inbox).await);
-                }
-                let (mut reader, mut writer) = tokio::io::split(stream);
-                tokio::select! {
-                    read = reader.read_buf(inbox) => Event::Read(read),
-                    wrote = write_encrypted(&mut writer, outbox, late) => Event::Wrote(wrote),
-                }
-            }
+            Wire::None => Poll::Pending,
+            Wire::Dialing(dial) => Pin::new(dial).poll(context).map(|outcome| {
+                Happened::Dialed(outcome.unwrap_or_else(|error| Err(io::Error::other(error))))
+            }),
             Wire::Open { reader, inbox, blocked } => {
                 inbox.reserve(READ_CHUNK);
-                poll_fn(|context| {
-                    if let Poll::Ready(read) = reader.poll_read(context, inbox) {
-                        return Poll::Ready(Event::Read(read));
-                    }
-                    match *blocked {
-                        true => reader.poll_writable(context).map(Event::Wrote),
-                        false => Poll::Pending,
-                    }
-                })
-                .await
+                if let Poll::Ready(read) = reader.poll_read(context, inbox) {
+                    return Poll::Ready(Happened::Read(read));
+                }
+                reader.poll_write(context, *blocked).map(Happened::Wrote)
             }
         }
     }
 
     /// Takes over what the task has to write itself, or to wait for.
-    fn takes_over(&mut self, core: &mut Core) {
+    fn takes_over(&mut self, port: &mut Port) {
         let Wire::Open { reader, blocked, .. } = self else { return };
         if let Reader::Encrypted { outbox, .. } = reader {
-            outbox.append(&mut core.outbox);
+            outbox.append(&mut port.outbox);
         }
-        *blocked = !core.outbox.is_empty();
+        *blocked = !port.outbox.is_empty();
     }
 
     fn is_flushed(&self) -> bool {
@@ -265,28 +285,36 @@ impl Reader {
         }
     }
 
-    fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Ready when more can be written, if something is `blocked`, or when something was.
+    fn poll_write(&mut self, context: &mut Context<'_>, blocked: bool) -> Poll<io::Result<()>> {
         match self {
-            Reader::Plain(reader) => reader.as_ref().poll_write_ready(context),
-            Reader::Local(reader) => reader.as_ref().poll_write_ready(context),
-            Reader::Encrypted { .. } => Poll::Pending,
+            Reader::Plain(reader) if blocked => reader.as_ref().poll_write_ready(context),
+            Reader::Local(reader) if blocked => reader.as_ref().poll_write_ready(context),
+            Reader::Plain(_) | Reader::Local(_) => Poll::Pending,
+            Reader::Encrypted { stream, outbox, late } => {
+                write_encrypted(stream, outbox, late, context)
+            }
         }
     }
 }
 
-/// Writes some. May be dropped at any time: what was written is taken out at once, and `late` says
-/// that it may have to be sent on its way.
-async fn write_encrypted(
-    writer: &mut (impl AsyncWrite + Unpin),
+/// Writes some. What was written is taken out at once, and `late` says that it may have to be sent
+/// on its way.
+fn write_encrypted(
+    stream: &mut Stream,
     outbox: &mut Vec<u8>,
     late: &mut bool,
-) -> io::Result<()> {
+    context: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    if outbox.is_empty() && !*late {
+        return Poll::Pending;
+    }
     if !outbox.is_empty() {
-        let written = writer.write(outbox).await?;
+        let written = ready!(Pin::new(&mut *stream).poll_write(context, outbox))?;
         *late = true;
         outbox.drain(..written);
     }
-    writer.flush().await?;
+    ready!(Pin::new(stream).poll_flush(context))?;
     *late = false;
-    Ok(())
+    Poll::Ready(Ok(()))
 }

@@ -10,6 +10,9 @@
 //!   the answer to that very request. Repetitions have numbers and readings of their own.
 //! * A deadline that has passed is final, even if an answer that extends it arrives afterwards.
 //! * A claim keeps its id through every repetition and every node.
+//! * Claims are asked for at one node, *home*. If that says that another one decides over their
+//!   pool, the next ones go there, on a second connection. It is a hint: while there is no such
+//!   connection, all goes home, and if it breaks, what was asked for there is asked for at home.
 //! * A broken connection ends nothing: on the next one claims, renewals and releases are repeated.
 //! * A renewal that goes unanswered for a quarter of the lease is a reason to try another node. It
 //!   is sent when a third is over, and whoever runs a command wants to hear before three quarters
@@ -34,7 +37,7 @@ use crate::chance::Chance;
 use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
 use claim::{Claim, Holding, Leave, State, reached};
-use link::{Link, Next};
+use link::{Line, Link, Next};
 pub(crate) use words::{Action, Greeting, News, Pace};
 
 /// A request on its way: whose, and read from the clock before it was sent.
@@ -50,11 +53,15 @@ pub(crate) struct Session {
     greeting: Greeting,
     pace: Pace,
     chance: Chance,
-    servers: usize,
-    /// The server in use, or to be tried next.
-    server: usize,
-    link: Link,
-    /// Connections in a row that came to nothing.
+    /// The servers, in the order of the list.
+    lines: Vec<Line>,
+    /// The server in use in general, or to be tried next.
+    home: usize,
+    /// Who decides over which pools, as nodes said.
+    hints: BTreeMap<String, String>,
+    /// Who decides over some pool, and has not been met.
+    sought: Option<String>,
+    /// Connections with home in a row that came to nothing.
     failures: u32,
     why_down: String,
     /// Learned from the first node; a node of another cluster is no use to us.
@@ -64,7 +71,6 @@ pub(crate) struct Session {
     claims: BTreeMap<ClaimId, Box<Claim>>,
     /// Mirrors [`Claim::due`] of every claim.
     dues: BTreeSet<(Instant, ClaimId)>,
-    asked: BTreeMap<u64, Asked>,
     number: u64,
     actions: VecDeque<Action>,
 }
@@ -79,21 +85,23 @@ impl Session {
     ) -> Session {
         assert!(servers > 0, "somebody must be there to be asked");
         let mut chance = Chance::new(seed);
-        let server = chance.below(servers as u64) as usize;
+        let home = chance.below(servers as u64) as usize;
+        let mut lines = vec![Line::new(now); servers];
+        lines[home].link = Link::Down { retry_at: Some(now) };
         Session {
             greeting,
             pace,
             chance,
-            servers,
-            server,
-            link: Link::Down { retry_at: now },
+            lines,
+            home,
+            hints: BTreeMap::new(),
+            sought: None,
             failures: 0,
             why_down: "not tried yet".into(),
             cluster: None,
             shortest_lease: None,
             claims: BTreeMap::new(),
             dues: BTreeSet::new(),
-            asked: BTreeMap::new(),
             number: 0,
             actions: VecDeque::new(),
         }
@@ -108,8 +116,7 @@ impl Session {
     /// When to call [`Session::wake`] at the latest.
     pub(crate) fn due(&self) -> Option<Instant> {
         let claims = self.dues.first().map(|(at, _)| *at);
-        let link = self.link.due(!self.claims.is_empty(), self.beat());
-        [claims, link].into_iter().flatten().min()
+        [claims, self.links_due()].into_iter().flatten().min()
     }
 
     /// Whether nothing is left to be done for anybody.
@@ -132,7 +139,8 @@ impl Session {
         give_up_at: Option<Instant>,
     ) {
         let state = State::Asking { sent: false, again_at: None };
-        let mut claim = Box::new(Claim { pool, want, give_up_at, moved: false, state });
+        let at = self.whereto(now, &pool);
+        let mut claim = Box::new(Claim { pool, want, at, give_up_at, moved: false, state });
         self.ask_again(now, id, &mut claim);
         self.put(id, claim);
     }
@@ -168,41 +176,44 @@ impl Session {
         self.take(id);
     }
 
-    // What happened to the connection.
+    // What happened to a connection.
 
-    pub(crate) fn dialed(&mut self, now: Instant) {
+    pub(crate) fn dialed(&mut self, now: Instant, server: usize) {
         let Greeting { client, token } = self.greeting.clone();
         let ask = match token {
             Some(token) => Ask::Introduce { client, token },
             None => Ask::Hello { client },
         };
-        self.send(now, None, ask);
+        self.send(now, server, None, ask);
     }
 
     /// The connection could not be made, or broke.
-    pub(crate) fn disconnected(&mut self, now: Instant, why: String) {
-        match self.link {
-            Link::Down { .. } => {} // It was given up a moment ago: that is the same failure.
-            Link::Dialing { .. } => self.drop_link(now, why, Next::Another),
-            Link::Up { .. } if self.failures > 0 => self.drop_link(now, why, Next::Another),
+    pub(crate) fn disconnected(&mut self, now: Instant, server: usize, why: String) {
+        let next = match self.lines[server].link {
+            Link::Down { .. } => return, // It was given up a moment ago: that is the same failure.
+            Link::Dialing { .. } => Next::Another,
             // A node that answered well until now is asked once more: where a claim waits, it
             // should go on waiting, rather than wait at two nodes.
-            Link::Up { .. } => self.drop_link(now, why, Next::Same),
-        }
+            Link::Up { .. } if server == self.home && self.failures == 0 => Next::Same,
+            Link::Up { .. } => Next::Another,
+        };
+        self.drop_link(now, server, why, next);
     }
 
-    pub(crate) fn heard(&mut self, now: Instant, message: FromNode) {
-        if let Link::Up { heard, pinged } = &mut self.link {
+    pub(crate) fn heard(&mut self, now: Instant, server: usize, message: FromNode) {
+        if let Link::Up { heard, pinged } = &mut self.lines[server].link {
             (*heard, *pinged) = (now, None);
         }
         match message {
-            FromNode::Goodbye => self.hang_up(now, "the node is stopping".into()),
+            FromNode::Goodbye { go_on } => self.on_goodbye(now, server, go_on),
+            FromNode::Decides { pool, node } => self.on_decides(pool, node),
             FromNode::Over { id, state, why, .. } => self.on_over(id, state, why),
             FromNode::Move { id, it, .. } => self.on_moves(id, vec![it]),
             FromNode::Answer(answer) => {
                 // An answer to nothing we asked on this connection: it changes nothing.
-                let Some(asked) = self.asked.remove(&answer.number) else { return };
-                self.on_reply(now, asked, answer.reply);
+                let asked = self.lines[server].asked.remove(&answer.number);
+                let Some(asked) = asked else { return };
+                self.on_reply(now, server, asked, answer.reply);
             }
         }
     }
@@ -214,7 +225,7 @@ impl Session {
         {
             self.on_due(now, id);
         }
-        self.look_after_link(now);
+        self.look_after_links(now);
     }
 
     fn on_due(&mut self, now: Instant, id: ClaimId) {
@@ -242,9 +253,10 @@ impl Session {
                 holding.renew_at = None;
                 let patience = holding.lease / 4;
                 let stuck = holding.unanswered.is_some_and(|since| since + patience <= now);
-                if self.link.is_up() && stuck {
+                let at = claim.at;
+                if self.is_up(at) && stuck {
                     self.put(id, claim);
-                    return self.hang_up(now, "renewals go unanswered".into());
+                    return self.hang_up(now, at, "renewals go unanswered".into());
                 }
                 self.ask_again(now, id, &mut claim);
                 self.put(id, claim);
@@ -293,7 +305,7 @@ impl Session {
 
     /// Sends what the claim's state calls for, if there is a connection.
     fn ask_again(&mut self, now: Instant, id: ClaimId, claim: &mut Claim) {
-        let up = self.link.is_up();
+        let (at, up) = (claim.at, self.is_up(claim.at));
         let pool = claim.pool.clone();
         let ask = match &mut claim.state {
             State::Asking { sent, again_at } => {
@@ -317,16 +329,17 @@ impl Session {
         if up {
             if claim.moved && matches!(ask, Ask::Release { .. }) {
                 // Whoever says the end of what is over already has it told to all nodes.
-                self.send(now, Some(id), ask.clone());
+                self.send(now, at, Some(id), ask.clone());
             }
-            self.send(now, Some(id), ask);
+            self.send(now, at, Some(id), ask);
         }
     }
 
-    fn send(&mut self, now: Instant, claim: Option<ClaimId>, ask: Ask) {
+    fn send(&mut self, now: Instant, server: usize, claim: Option<ClaimId>, ask: Ask) {
         self.number += 1;
-        self.asked.insert(self.number, Asked { claim, sent: now });
-        self.actions.push_back(Action::Send(Request { number: self.number, ask }));
+        self.lines[server].asked.insert(self.number, Asked { claim, sent: now });
+        let request = Request { number: self.number, ask };
+        self.actions.push_back(Action::Send { server, request });
     }
 
     fn tell(&mut self, id: ClaimId, news: News) {
@@ -352,6 +365,7 @@ impl Session {
         if let Some(due) = claim.due() {
             self.dues.remove(&(due, id));
         }
+        self.lines[claim.at].claims -= 1;
         Some(claim)
     }
 
@@ -359,6 +373,7 @@ impl Session {
         if let Some(due) = claim.due() {
             self.dues.insert((due, id));
         }
+        self.lines[claim.at].claims += 1;
         let before = self.claims.insert(id, claim);
         assert!(before.is_none(), "claim {id} is in the books once");
     }

@@ -1,11 +1,13 @@
 //! What a client's connection has to write: whoever answers puts it in as bytes.
 
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use quorate_api::link::{self, FromNode};
+use quorate_core::NodeId;
 
 /// The way to a client's connection. Answers are bounded by what the client asked.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 struct Tray {
     open: AtomicBool,
+    /// Whether it was told of any pool who decides over it...
+    hinted: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -31,11 +35,17 @@ struct State {
     /// Whether the connection waits, and does not look by itself.
     waits: bool,
     waker: Option<Waker>,
+    /// ...and of which it was told what last.
+    hints: BTreeMap<usize, NodeId>,
 }
+
+/// Pools of which it is remembered what a connection was told; beyond that it is told again.
+const HINTS_MAX: usize = 1024;
 
 /// Both ends.
 pub(crate) fn answers() -> (Answers, Queue) {
-    let tray = Arc::new(Tray { open: AtomicBool::new(true), state: Mutex::default() });
+    let (open, hinted) = (AtomicBool::new(true), AtomicBool::new(false));
+    let tray = Arc::new(Tray { open, hinted, state: Mutex::default() });
     (Answers { tray: Arc::clone(&tray) }, Queue { tray })
 }
 
@@ -60,6 +70,24 @@ impl Answers {
             waker.wake_by_ref();
         }
         true
+    }
+
+    /// Whether it has not been told yet that this node decides over the pool of this seat: it is
+    /// from now on.
+    pub(crate) fn is_news(&self, seat: usize, node: NodeId) -> bool {
+        self.tray.hinted.store(true, Ordering::Relaxed);
+        let hints = &mut self.tray.state().hints;
+        if hints.len() >= HINTS_MAX && !hints.contains_key(&seat) {
+            hints.clear();
+        }
+        hints.insert(seat, node) != Some(node)
+    }
+
+    /// It is told anew, should another node decide again over the pool of this seat.
+    pub(crate) fn forget_hint(&self, seat: usize) {
+        if self.tray.hinted.load(Ordering::Relaxed) {
+            self.tray.state().hints.remove(&seat);
+        }
     }
 
     /// Whether the connection is gone.
@@ -124,6 +152,8 @@ mod tests {
 
     use super::*;
 
+    const BYE: FromNode = FromNode::Goodbye { go_on: None };
+
     struct Count(AtomicUsize);
 
     impl Wake for Count {
@@ -140,15 +170,19 @@ mod tests {
         let (answers, queue) = answers();
         let mut written = Vec::new();
         assert!(queue.poll(&mut context, &mut written).is_pending());
-        assert!(answers.send(&FromNode::Goodbye) && answers.send(&FromNode::Goodbye));
+        assert!(answers.send(&BYE) && answers.send(&BYE));
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
         assert!(queue.poll(&mut context, &mut written).is_ready());
         let both = written.len();
-        assert!(answers.send(&FromNode::Goodbye));
+        assert!(answers.send(&BYE));
         queue.take(&mut written);
         assert_eq!(written.len(), both / 2 * 3, "in order, behind what is not written yet");
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert!(answers.is_news(3, NodeId(1)) && !answers.is_news(3, NodeId(1)));
+        assert!(answers.is_news(3, NodeId(2)) && answers.is_news(4, NodeId(2)));
+        answers.forget_hint(3);
+        assert!(answers.is_news(3, NodeId(2)) && !answers.is_news(4, NodeId(2)));
         drop(queue);
-        assert!(answers.is_closed() && !answers.send(&FromNode::Goodbye));
+        assert!(answers.is_closed() && !answers.send(&BYE));
     }
 }

@@ -1,6 +1,7 @@
 //! What every client's connection needs to know, and its only way to the engine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quorate_api::{Change, Problem, ProblemKind};
@@ -75,6 +76,27 @@ fn outcome(carried: &Result<Gathered<Done>, Problem>) -> String {
     })
 }
 
+/// The node stops.
+#[derive(Default, Debug)]
+pub(crate) struct Leaving {
+    /// Nodes that are there, as far as this one knows.
+    others: Vec<String>,
+    /// Which is named to the next client: not all go to one.
+    next: AtomicUsize,
+}
+
+impl Leaving {
+    pub(crate) fn to(others: Vec<String>) -> Self {
+        Leaving { others, next: AtomicUsize::new(0) }
+    }
+
+    /// Where a client may go on.
+    fn another(&self) -> Option<String> {
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        self.others.get(next.checked_rem(self.others.len())?).cloned()
+    }
+}
+
 /// What every client's connection needs to know. Nobody reaches the engine but through here, and
 /// so with the rights of a caller.
 #[derive(Clone, Debug)]
@@ -99,7 +121,7 @@ pub(crate) struct App {
     pub(crate) strangers: Strangers,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
-    stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<Option<Arc<Leaving>>>,
 }
 
 impl App {
@@ -110,7 +132,7 @@ impl App {
         (metrics, audit): (Arc<Metrics>, Arc<Audit>),
         (desk, engine): (Arc<Desk>, mpsc::Sender<Command>),
         changes: broadcast::Sender<Change>,
-        stopping: watch::Receiver<bool>,
+        stopping: watch::Receiver<Option<Arc<Leaving>>>,
     ) -> Self {
         let (caller, whence) = (Caller::Administrator, Whence::Node);
         let (private, seat) = (false, None);
@@ -167,12 +189,17 @@ impl App {
     /// Returns when the node stops.
     pub(crate) async fn stopped(&mut self) {
         // If the sender is gone, so is the node.
-        let _ = self.stopping.wait_for(|stopping| *stopping).await;
+        let _ = self.stopping.wait_for(Option::is_some).await;
     }
 
     /// Whether the node stops.
     pub(crate) fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
+        self.stopping.borrow().is_some()
+    }
+
+    /// Where a client may go on when the node stops, if it knows another that is there.
+    pub(crate) fn go_on(&self) -> Option<String> {
+        self.stopping.borrow().as_ref()?.another()
     }
 
     /// Whether the caller may do that.

@@ -114,6 +114,7 @@ pub(crate) fn status(
         waited_ms: millis(snapshot.waited),
         node: node.to_owned(),
         boot: Some(boot),
+        decides: snapshot.decides.as_deref().map(str::to_owned),
         grant: snapshot.grant,
         client: snapshot.want.client,
         reason: snapshot.want.reason,

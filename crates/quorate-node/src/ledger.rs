@@ -103,6 +103,8 @@ pub(crate) struct Terms {
     pub(crate) labels: Option<Arc<Labels>>,
     /// What they are called, if they have names.
     pub(crate) about: Option<Arc<PoolDef>>,
+    /// Which other node decides, and its name.
+    pub(crate) decides: Option<(NodeId, Arc<str>)>,
 }
 
 impl Terms {
@@ -112,6 +114,7 @@ impl Terms {
             lease: def.lease,
             labels: def.labels().cloned(),
             about: (!def.unit_names.is_empty()).then(|| Arc::clone(def)),
+            decides: None,
         }
     }
 }
@@ -160,6 +163,8 @@ pub(crate) struct Snapshot {
     pub(crate) grant: Option<u64>,
     /// If its client has just ended it: which nodes have not heard of that.
     pub(crate) unheard: Vec<NodeId>,
+    /// The name of another node, if that decides.
+    pub(crate) decides: Option<Arc<str>>,
     /// See [`Claimed::lapsed`].
     pub(crate) lapsed: bool,
     /// See [`Claimed::is_hearsay`].
@@ -387,6 +392,7 @@ impl Claimed {
             refusal: self.refusal,
             grant: self.grant,
             unheard: Vec::new(),
+            decides: terms.decides.as_ref().map(|(_, name)| Arc::clone(name)),
             lapsed: self.lapsed,
             hearsay: self.is_hearsay(),
         }
@@ -543,6 +549,18 @@ impl Ledger {
         let Some(claimed) = self.get_mut(id) else { return };
         for waiter in std::mem::take(&mut claimed.waiters) {
             claimed.answer(*id, terms, waiter, now);
+        }
+    }
+
+    /// Tells everybody who waits for anything over HTTP that nothing more will be said: the node
+    /// says goodbye to those on links, and where to go on.
+    pub(crate) fn part(&mut self, problem: &Problem) {
+        for claimed in self.live.values_mut().chain(self.past.values_mut()) {
+            for waiter in std::mem::take(&mut claimed.waiters) {
+                if !waiter.is_link() {
+                    waiter.answer(Err(problem.clone()));
+                }
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
-use crate::app::App;
+use crate::app::{App, Leaving};
 use crate::audit::Audit;
 use crate::boot::{self, Past};
 use crate::charter::{self, AtRest, Begin, Hall, Recovered};
@@ -37,7 +37,7 @@ const FAREWELL: Duration = Duration::from_secs(4);
 pub struct Node {
     app: App,
     clients: SocketAddr,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Option<Arc<Leaving>>>,
     keys: watch::Sender<Option<Arc<Keys>>>,
     fatal: mpsc::UnboundedReceiver<String>,
     engine: JoinHandle<()>,
@@ -191,7 +191,7 @@ impl Node {
         )
         .map_err(StartError::new)?;
         let desk = Arc::new(Desk::new(Some(engine)));
-        let (stop, stopping) = watch::channel(false);
+        let (stop, stopping) = watch::channel(None);
         let app = App::new(
             Arc::clone(&config),
             boot.number,
@@ -305,17 +305,16 @@ impl Node {
         }
     }
 
-    /// Stops: tells waiting clients to ask elsewhere, hands nothing back, and returns when
-    /// everything that was promised is on disk.
+    /// Stops: hands over what it decides, tells clients where to go on, ends nothing that they
+    /// have, and returns when everything that was promised is on disk.
     pub async fn stop(mut self) {
         // What it decides first, while everything still runs.
+        let linked = self.linked().await;
         if let Some((hall, _)) = &self.charter {
-            let peers = self.view().await.map(|node| node.peers).unwrap_or_default();
-            let linked = peers.into_iter().filter(|peer| peer.connected).map(|peer| peer.name);
-            hall.hand_over(&linked.collect()).await;
+            hall.hand_over(&linked.iter().cloned().collect()).await;
         }
         // Then connections: they say goodbye and read no more.
-        let _ = self.stop.send(true);
+        let _ = self.stop.send(Some(Arc::new(Leaving::to(linked))));
         let _ = timeout(FAREWELL, self.app.stop()).await;
         // The last way to the engine but those of connections.
         let audit = Arc::clone(&self.app.audit);
@@ -331,6 +330,13 @@ impl Node {
             let _ = timeout(FAREWELL, hall.stop()).await;
         }
         let _ = timeout(FAREWELL, spawn_blocking(move || audit.close())).await;
+    }
+
+    /// The members that this node has links with, and that are well as far as it knows.
+    async fn linked(&self) -> Vec<String> {
+        let peers = self.view().await.map(|node| node.peers).unwrap_or_default();
+        let linked = peers.into_iter().filter(|peer| peer.connected && !peer.suspected);
+        linked.map(|peer| peer.name).collect()
     }
 
     /// Ends the node as a crash would: nobody is told, and what is not on disk is gone. For tests.

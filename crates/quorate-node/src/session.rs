@@ -102,11 +102,12 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
             }
             () = &mut stopped => {
                 queue.take(&mut outgoing);
-                link::encode(&FromNode::Goodbye, &mut outgoing);
-                // A client that does not read learns it from the end of the connection.
+                link::encode(&FromNode::Goodbye { go_on: stop.go_on() }, &mut outgoing);
+                // A client that does not read learns it from the end of the connection. What it
+                // asked meanwhile and nobody read must not cost it the last answers.
                 let farewell = async {
                     stream.write_all(&outgoing).await?;
-                    stream.flush().await
+                    hang_up(stream).await
                 };
                 let _ = tokio::time::timeout(FAREWELL, farewell).await;
                 return Ok(());

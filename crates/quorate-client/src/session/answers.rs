@@ -11,13 +11,15 @@ use crate::clock::Instant;
 use crate::error::{AcquireError, Lost};
 
 impl Session {
-    pub(super) fn on_reply(&mut self, now: Instant, asked: Asked, reply: Reply) {
+    pub(super) fn on_reply(&mut self, now: Instant, server: usize, asked: Asked, reply: Reply) {
         let lively = !matches!(reply, Reply::Welcome { .. } | Reply::Problem(_));
-        if lively {
+        if lively && server == self.home {
             self.failures = 0;
         }
         match (reply, asked.claim) {
-            (Reply::Welcome { cluster, node, .. }, _) => self.on_welcome(now, cluster, &node),
+            (Reply::Welcome { cluster, node, .. }, _) => {
+                self.on_welcome(now, server, cluster, &node);
+            }
             (
                 Reply::Granted { units, valid_for_micros, lease_micros, counted, about, moves },
                 Some(id),
@@ -34,11 +36,11 @@ impl Session {
             }
             (Reply::Over { state, why }, Some(id)) => self.on_over(id, state, why),
             (Reply::TooLarge { units }, Some(id)) => self.on_too_large(id, units),
-            (Reply::Problem(problem), Some(id)) => self.on_problem(now, id, problem),
-            (Reply::Problem(problem), None) => self.hang_up(now, problem.to_string()),
+            (Reply::Problem(problem), Some(id)) => self.on_problem(now, server, id, problem),
+            (Reply::Problem(problem), None) => self.hang_up(now, server, problem.to_string()),
             (Reply::Waiting | Reply::Pong, _) => {}
             (Reply::Granted { .. } | Reply::Over { .. } | Reply::TooLarge { .. }, None) => {
-                self.hang_up(now, "the node confuses its answers".into());
+                self.hang_up(now, server, "the node confuses its answers".into());
             }
         }
     }
@@ -65,6 +67,7 @@ impl Session {
                     renew_at: None,
                     unanswered: None,
                     told: false,
+                    renewed: false,
                 };
                 claim.state = State::Holding(holding);
             }
@@ -73,7 +76,7 @@ impl Session {
             }
             State::Holding(holding) => {
                 holding.deadline = holding.deadline.max(deadline);
-                holding.unanswered = None;
+                (holding.unanswered, holding.renewed) = (None, true);
             }
             State::Revoked { .. } | State::Leaving { .. } => return self.put(id, claim),
         }
@@ -99,10 +102,13 @@ impl Session {
         self.put(id, claim);
     }
 
-    /// Tells the client of its units if there is time left to use them, and plans the renewal.
+    /// Tells the client of its units if there is time left to use them, and plans the renewal. A
+    /// grant that was long under way is renewed first, and if little time is left all the same,
+    /// that is all that can be had: answers take so long.
     fn use_or_renew(&mut self, now: Instant, id: ClaimId, claim: &mut Claim) {
         let State::Holding(holding) = &mut claim.state else { return };
-        if holding.deadline <= now {
+        let late = !holding.told && !holding.renewed && holding.deadline <= now + holding.lease / 3;
+        if holding.deadline <= now || late {
             return self.ask_again(now, id, claim);
         }
         let deadline = holding.deadline;
@@ -160,13 +166,13 @@ impl Session {
         }
     }
 
-    fn on_problem(&mut self, now: Instant, id: ClaimId, problem: Problem) {
+    fn on_problem(&mut self, now: Instant, server: usize, id: ClaimId, problem: Problem) {
         let Some(mut claim) = self.take(id) else { return };
         let decided = match problem.kind {
             ProblemKind::Stopping | ProblemKind::SeatStopped => {
                 // Elsewhere it may go on: asked again there, under the same id.
                 self.put(id, claim);
-                return self.hang_up(now, problem.to_string());
+                return self.hang_up(now, server, problem.to_string());
             }
             ProblemKind::Unknown | ProblemKind::Limit | ProblemKind::Unavailable => false,
             ProblemKind::UnknownClaim => matches!(claim.state, State::Leaving { .. }),
@@ -205,7 +211,7 @@ impl Session {
             // This node lost sight of the grant; the one that renewed it last has not.
             State::Holding(_) if problem.kind == ProblemKind::Unknown => {
                 self.put(id, claim);
-                return self.hang_up(now, problem.to_string());
+                return self.hang_up(now, server, problem.to_string());
             }
             State::Holding(_) | State::Revoked { .. } => {}
         }

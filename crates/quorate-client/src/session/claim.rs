@@ -12,6 +12,8 @@ use crate::clock::Instant;
 pub(super) struct Claim {
     pub(super) pool: String,
     pub(super) want: Want,
+    /// The server of the list at which it is asked for.
+    pub(super) at: usize,
     /// When the client stops waiting for a grant.
     pub(super) give_up_at: Option<Instant>,
     /// Whether it was asked for on an earlier connection, perhaps of another node, which may have
@@ -62,8 +64,10 @@ pub(super) struct Holding {
     pub(super) renew_at: Option<Instant>,
     /// Since when a renewal has gone unanswered on this connection.
     pub(super) unanswered: Option<Instant>,
-    /// Whether the client knows. A grant that came after its own deadline is renewed first.
+    /// Whether the client knows. A grant that came late in its lease is renewed first...
     pub(super) told: bool,
+    /// ...once, unless its deadline has passed.
+    pub(super) renewed: bool,
 }
 
 /// Why a client leaves a claim, which is what decides what it wants to hear.
@@ -78,6 +82,19 @@ pub(super) enum Leave {
 }
 
 impl Claim {
+    /// Another server is asked for it from now on.
+    pub(super) fn moves_to(&mut self, server: usize) {
+        self.at = server;
+        if let State::Holding(holding) = &mut self.state {
+            holding.unanswered = None;
+        }
+    }
+
+    /// Whether any node may have heard of it.
+    pub(super) fn is_known(&self) -> bool {
+        !matches!(self.state, State::Asking { sent: false, .. })
+    }
+
     /// The earliest moment at which something is to be done about it.
     pub(super) fn due(&self) -> Option<Instant> {
         let times = match &self.state {

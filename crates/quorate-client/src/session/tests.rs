@@ -19,8 +19,11 @@ struct Story {
     start: Instant,
     now: Instant,
     sent: Vec<Request>,
+    /// To which server each of them went.
+    sent_to: Vec<usize>,
     news: Vec<News>,
     dials: Vec<usize>,
+    hung_up: Vec<usize>,
 }
 
 impl Story {
@@ -34,18 +37,51 @@ impl Story {
     fn alone() -> Story {
         let now = Instant::now();
         let session = Session::new(nameless(), 2, Pace::default(), 1, now);
-        let (sent, news, dials) = (Vec::new(), Vec::new(), Vec::new());
-        Story { session, start: now, now, sent, news, dials }
+        Story {
+            session,
+            start: now,
+            now,
+            sent: Vec::new(),
+            sent_to: Vec::new(),
+            news: Vec::new(),
+            dials: Vec::new(),
+            hung_up: Vec::new(),
+        }
     }
 
+    /// With so many servers, called n0 and so on, connected to one of them.
+    fn among(servers: usize) -> Story {
+        let mut story = Story::alone();
+        story.session = Session::new(nameless(), servers, Pace::default(), 1, story.now);
+        story.connect();
+        story
+    }
+
+    /// The server that was dialed last answers.
     fn connect(&mut self) {
         self.wake();
-        self.session.dialed(self.now);
+        let server = *self.dials.last().expect("it dials");
+        self.session.dialed(self.now, server);
         self.collect();
         let hello = self.sent.pop().expect("it says hello first");
+        self.sent_to.pop();
         assert!(matches!(hello.ask, Ask::Hello { .. }));
-        let welcome = Reply::Welcome { node: "a".into(), cluster: "c".into(), boot: 1 };
-        self.answer(hello.number, welcome);
+        let node = format!("n{server}");
+        let welcome = Reply::Welcome { node, cluster: "c".into(), boot: 1 };
+        self.answer_from(server, hello.number, welcome);
+    }
+
+    /// The server that was dialed last is gone, or does not answer.
+    fn cut(&mut self, why: &str) {
+        let server = *self.dials.last().expect("it dialed");
+        self.session.disconnected(self.now, server, why.into());
+        self.collect();
+    }
+
+    fn hear(&mut self, server: usize, said: FromNode) {
+        self.session.wake(self.now);
+        self.session.heard(self.now, server, said);
+        self.collect();
     }
 
     fn claim(&mut self, units: u32, within: Option<Duration>) {
@@ -54,10 +90,23 @@ impl Story {
         self.collect();
     }
 
-    fn answer(&mut self, number: u64, reply: Reply) {
-        self.session.wake(self.now);
-        self.session.heard(self.now, FromNode::Answer(Answer { number, reply }));
+    /// Another claim of the same pool: where it is asked for.
+    fn claims(&mut self, id: u128) -> usize {
+        self.session.claim(self.now, ("p".into(), ClaimId(id)), 1.into(), None);
         self.collect();
+        let Ask::Claim { id: asked, .. } = self.last().ask else { panic!("it is asked for") };
+        assert_eq!(asked, ClaimId(id));
+        *self.sent_to.last().expect("it is sent")
+    }
+
+    /// An answer from where the request went.
+    fn answer(&mut self, number: u64, reply: Reply) {
+        let place = self.sent.iter().position(|request| request.number == number);
+        self.answer_from(self.sent_to[place.expect("it was sent")], number, reply);
+    }
+
+    fn answer_from(&mut self, server: usize, number: u64, reply: Reply) {
+        self.hear(server, FromNode::Answer(Answer { number, reply }));
     }
 
     fn pass(&mut self, span: Duration) {
@@ -73,14 +122,18 @@ impl Story {
     fn collect(&mut self) {
         while let Some(action) = self.session.next_action() {
             match action {
-                Action::Send(Request { ask: Ask::Ping, number }) => {
+                Action::Send { server, request: Request { ask: Ask::Ping, number } } => {
                     let pong = FromNode::Answer(Answer { number, reply: Reply::Pong });
-                    self.session.heard(self.now, pong);
+                    self.session.heard(self.now, server, pong);
                 }
-                Action::Send(request) => self.sent.push(request),
+                Action::Send { server, request } => {
+                    self.sent.push(request);
+                    self.sent_to.push(server);
+                }
                 Action::Tell { news, .. } => self.news.push(news),
                 Action::Dial { server } => self.dials.push(server),
-                Action::HangUp | Action::Online { .. } | Action::Offline { .. } => {}
+                Action::HangUp { server } => self.hung_up.push(server),
+                Action::Online { .. } | Action::Offline { .. } => {}
             }
         }
     }
@@ -194,9 +247,9 @@ fn a_grant_that_comes_after_its_deadline_is_renewed_before_its_client_hears_of_i
 fn a_broken_connection_ends_nothing_and_its_node_is_asked_once_more_before_another() {
     let mut story = Story::begin();
     story.claim(1, None);
-    story.session.disconnected(story.now, "cut".into());
+    story.cut("cut");
     story.wake();
-    story.session.disconnected(story.now, "refused".into());
+    story.cut("refused");
     story.pass(secs(1));
     let [first, again, other] = story.dials[..] else { panic!("{:?}", story.dials) };
     assert_eq!(first, again);
@@ -206,7 +259,7 @@ fn a_broken_connection_ends_nothing_and_its_node_is_asked_once_more_before_anoth
     let Ask::Claim { id, .. } = story.last().ask else { panic!("the claim is repeated") };
     assert_eq!((id, story.sent.len()), (ID, before + 1));
     story.grant(story.last().number, LEASE);
-    story.session.disconnected(story.now, "cut".into());
+    story.cut("cut");
     story.pass(secs(1));
     story.connect();
     assert!(matches!(&story.last().ask, Ask::Renew { units, .. } if units[0].fence == 5));
@@ -242,7 +295,7 @@ fn one_node_that_stands_still_costs_no_holder_its_command() {
         story.pass(Duration::from_millis(10));
         let dialing = story.dials.len() == 2 && story.session.due().is_some();
         if dialing && !matches!(story.last().ask, Ask::Hello { .. }) {
-            story.session.dialed(story.now); // Its kernel answers.
+            story.session.dialed(story.now, story.dials[1]); // Its kernel answers.
             story.collect();
         }
     }
@@ -297,7 +350,7 @@ fn a_timeout_says_what_is_known() {
     story.grant(claim, LEASE);
     story.pass(secs(3));
     assert_eq!(story.news, [News::Refused(AcquireError::Unknown { claim: ID })]);
-    story.session.disconnected(story.now, "cut".into());
+    story.cut("cut");
     story.connect();
     assert!(matches!(story.last().ask, Ask::Release { .. }), "it goes on cancelling");
     story.pass(secs(60));
@@ -309,7 +362,7 @@ fn a_timeout_says_what_is_known() {
 fn an_abandoned_claim_is_cancelled_wherever_the_client_gets_through() {
     let mut story = Story::begin();
     story.claim(1, None);
-    story.session.disconnected(story.now, "cut".into());
+    story.cut("cut");
     story.session.abandon(story.now, ID);
     story.connect();
     assert!(matches!(story.last().ask, Ask::Release { id: ID, .. }));
@@ -330,7 +383,7 @@ fn a_revoked_grant_is_not_renewed_and_is_released_when_its_holder_stopped() {
         state: ClaimState::Revoked,
         why: "maintenance".into(),
     };
-    story.session.heard(story.now, over);
+    story.hear(story.dials[0], over);
     let before = story.sent.len();
     story.pass(secs(4));
     assert_eq!(story.sent.len(), before);
@@ -348,7 +401,7 @@ fn whoever_was_at_another_node_before_says_the_end_twice() {
         let mut story = Story::begin();
         story.claim(1, None);
         if moves {
-            story.session.disconnected(story.now, "gone".into());
+            story.cut("gone");
             story.connect();
         }
         story.grant(story.last().number, LEASE);
@@ -401,9 +454,9 @@ fn a_silent_node_is_left_and_a_node_of_another_cluster_is_not_used() {
         }
     }
     assert_eq!(story.dials.len(), 2);
-    story.session.dialed(story.now);
+    story.session.dialed(story.now, story.dials[1]);
     story.collect();
-    let hello = story.sent.pop().expect("it says hello").number;
+    let hello = story.last().number;
     let before = story.sent.len();
     let stranger = Reply::Welcome { node: "x".into(), cluster: "other".into(), boot: 1 };
     story.answer(hello, stranger);
@@ -419,8 +472,7 @@ fn a_holder_that_is_asked_to_move_has_both_units_until_it_says_that_it_left_one(
     let it = Move { from, to, about: About { name: "g3".into(), labels: Default::default() } };
     let asked = FromNode::Move { pool: "p".into(), id: ID, it: it.clone() };
     for _ in 0..2 {
-        story.session.heard(story.now, asked.clone());
-        story.collect();
+        story.hear(story.dials[0], asked.clone());
     }
     let told =
         |story: &Story| story.news.iter().filter(|news| matches!(news, News::Move(_))).count();
@@ -433,8 +485,7 @@ fn a_holder_that_is_asked_to_move_has_both_units_until_it_says_that_it_left_one(
     let Ask::Renew { units, .. } = &story.last().ask else { panic!("it says so at once") };
     assert_eq!(units[..], [to]);
     // The same again, late: it does not have what it should leave.
-    story.session.heard(story.now, asked);
-    story.collect();
+    story.hear(story.dials[0], asked);
     assert_eq!(told(&story), 1, "nor what is over");
 }
 
@@ -444,17 +495,167 @@ pub(super) fn nameless() -> Greeting {
 
 #[test]
 fn whoever_has_a_token_shows_it_to_every_node_and_to_nobody_else() {
-    let now = Instant::now();
+    let mut now = Instant::now();
     let greeting = Greeting { client: "ci".into(), token: Some(Token("qt1_secret".into())) };
     let mut session = Session::new(greeting, 2, Pace::default(), 1, now);
     for _ in 0..3 {
-        session.dialed(now);
+        session.wake(now);
+        let dialed = std::iter::from_fn(|| session.next_action()).find_map(|action| match action {
+            Action::Dial { server } => Some(server),
+            _ => None,
+        });
+        let server = dialed.expect("it dials");
+        session.dialed(now, server);
         let said = std::iter::from_fn(|| session.next_action()).find_map(|action| match action {
-            Action::Send(Request { ask: Ask::Introduce { token, .. }, .. }) => Some(token),
+            Action::Send { request: Request { ask: Ask::Introduce { token, .. }, .. }, .. } => {
+                Some(token)
+            }
             _ => None,
         });
         assert_eq!(said, Some(Token("qt1_secret".into())));
-        session.disconnected(now, "gone".into());
+        session.disconnected(now, server, "gone".into());
+        now = now + secs(5);
     }
     assert!(!format!("{session:?}").contains("secret"));
+}
+
+fn decides(node: usize) -> FromNode {
+    FromNode::Decides { pool: "p".into(), node: format!("n{node}") }
+}
+
+/// It is found among the servers of which it is not known what their nodes are called.
+#[test]
+fn claims_go_where_the_pool_is_decided_and_what_was_asked_for_before_stays() {
+    let mut story = Story::among(3);
+    let home = story.dials[0];
+    let [wrong, right] = [(home + 1) % 3, (home + 2) % 3];
+    assert_eq!(story.claims(1), home);
+    story.hear(home, decides(right));
+    assert_eq!(story.dials.len(), 1, "nobody needs a connection there yet");
+    assert_eq!(story.claims(2), home, "while there is none, all goes home");
+    // The first one that is asked who it is, is not the one.
+    let [first, other] = if story.dials[1] == wrong { [wrong, right] } else { [right, wrong] };
+    assert_eq!(story.dials, [home, first]);
+    story.connect();
+    if first == wrong {
+        assert_eq!(story.hung_up, [wrong]);
+        assert_eq!(story.dials.last(), Some(&other));
+        story.connect();
+    }
+    assert_eq!(story.claims(3), right);
+    assert_eq!(story.sent_to, [home, home, right], "what waits at home stays there");
+    story.grant(story.last().number, LEASE);
+    story.pass(LEASE / 3);
+    assert_eq!(story.sent_to.last(), Some(&right), "renewed where it was granted");
+    assert!(matches!(&story.last().ask, Ask::Renew { id: ClaimId(3), .. }));
+    // Another node decides now, and it is home.
+    story.hear(right, decides(home));
+    assert_eq!(story.claims(4), home);
+}
+
+#[test]
+fn what_was_asked_for_where_a_pool_is_decided_is_asked_for_at_home_when_that_is_gone() {
+    let mut story = Story::among(2);
+    let (home, other) = (story.dials[0], 1 - story.dials[0]);
+    story.hear(home, decides(other));
+    assert_eq!(story.claims(1), home);
+    story.connect();
+    assert_eq!(story.claims(2), other);
+    story.grant(story.last().number, LEASE);
+    assert_eq!(story.claims(3), other);
+    let before = story.sent.len();
+    story.cut("gone");
+    assert_eq!(story.sent_to[before..], [home, home]);
+    let asks: Vec<&Ask> = story.sent[before..].iter().map(|request| &request.ask).collect();
+    assert!(matches!(
+        asks[..],
+        [Ask::Renew { id: ClaimId(2), .. }, Ask::Claim { id: ClaimId(3), .. }]
+    ));
+    story.grant(story.sent[before].number, LEASE);
+    assert_eq!(story.claims(4), home, "and it is left alone for a while");
+    assert_eq!(story.dials.len(), 2);
+    story.pass(secs(1));
+    assert_eq!(story.claims(5), home);
+    assert_eq!(story.dials.len(), 3, "then it is tried again");
+}
+
+#[test]
+fn a_second_connection_is_at_once_a_home_to_whoever_loses_its_own() {
+    let mut story = Story::among(3);
+    let home = story.dials[0];
+    let other = (home + 2) % 3;
+    story.hear(home, decides(other));
+    assert_eq!(story.claims(1), home);
+    while !story.session.is_up(other) {
+        story.connect();
+    }
+    let (before, dials) = (story.sent.len(), story.dials.len());
+    story.hear(home, FromNode::Goodbye { go_on: Some("n9".into()) });
+    assert_eq!(story.sent_to[before..], [other]);
+    assert_eq!(story.dials.len(), dials, "nobody is dialed");
+    assert_eq!(story.claims(2), other);
+}
+
+#[test]
+fn a_node_that_stops_says_where_to_go_on() {
+    let mut story = Story::among(4);
+    let home = story.dials[0];
+    let [next, named] = [(home + 1) % 4, (home + 3) % 4];
+    // Both have been met, and only home is connected.
+    story.hear(home, decides(9));
+    for id in 1..4 {
+        story.claims(id);
+    }
+    while story.dials.len() > story.hung_up.len() + 1 {
+        story.connect();
+    }
+    assert!(![next, named].iter().any(|server| story.session.is_up(*server)));
+    story.hear(home, FromNode::Goodbye { go_on: Some(format!("n{named}")) });
+    story.wake();
+    assert_eq!(story.dials.last(), Some(&named));
+}
+
+#[test]
+fn a_node_that_nobody_knows_is_looked_for_once_and_all_stays_at_home() {
+    let mut story = Story::among(3);
+    let home = story.dials[0];
+    story.hear(home, decides(9));
+    for id in 1..20 {
+        assert_eq!(story.claims(id), home);
+        if story.dials.len() > story.hung_up.len() + 1 {
+            story.connect();
+        }
+    }
+    assert_eq!(story.dials.len(), 3, "each once: {:?}", story.dials);
+    assert_eq!(story.hung_up.len(), 2);
+}
+
+#[test]
+fn a_second_connection_that_nobody_uses_is_closed() {
+    let mut story = Story::among(2);
+    let (home, other) = (story.dials[0], 1 - story.dials[0]);
+    story.hear(home, decides(other));
+    story.claims(1);
+    story.connect();
+    assert_eq!(story.claims(2), other);
+    let claim = story.last().number;
+    story.pass(secs(60));
+    assert!(story.session.is_up(other), "a claim waits there");
+    let over = Reply::Over { state: ClaimState::Cancelled, why: String::new() };
+    story.answer(claim, over);
+    story.pass(secs(60));
+    assert_eq!(story.hung_up, [other]);
+    assert!(story.session.is_up(home));
+}
+
+/// It may have waited in a queue of messages: whoever hears of it should have time to use it.
+#[test]
+fn a_grant_with_little_time_left_is_renewed_first_but_only_once() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    story.grant(story.last().number, LEASE / 3);
+    assert!(story.news.is_empty());
+    let Ask::Renew { .. } = story.last().ask else { panic!("it is renewed first") };
+    story.grant(story.last().number, LEASE / 3);
+    assert_eq!(story.deadlines(), [secs(2)], "more cannot be had");
 }

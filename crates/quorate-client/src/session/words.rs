@@ -44,13 +44,13 @@ impl Default for Pace {
 pub(crate) enum Action {
     /// Connect to this server of the list, and say how that went.
     Dial { server: usize },
-    /// Drop the connection, or stop making it.
-    HangUp,
-    /// Send this on the connection.
-    Send(Request),
+    /// Drop the connection to this server, or stop making it.
+    HangUp { server: usize },
+    /// Send this to it.
+    Send { server: usize, request: Request },
     /// Tell whoever made the claim.
     Tell { id: ClaimId, news: News },
-    /// This server of the list answers...
+    /// This server of the list answers, and is asked in general...
     Online { server: usize },
     /// ...or none of the list does, and this happened last, with this one.
     Offline { server: usize, why: String },

@@ -1,6 +1,7 @@
 //! Many sessions in one small seeded world: requests and answers are late, connections break, nodes
 //! fall silent, clients sleep. One arbiter stands behind all nodes and takes units back exactly one
-//! lease after it gave them. What clients believe to hold must never exceed what there is.
+//! lease after it gave them. Nodes name each other, by turns, as the one that decides, so that
+//! clients have several connections. What clients believe to hold must never exceed what there is.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use crate::clock::Instant;
 
 const UNITS: u32 = 3;
 const CLIENTS: usize = 4;
+const SERVERS: usize = 3;
 const LEASE: Duration = Duration::from_millis(1200);
 const STEP: Duration = Duration::from_millis(10);
 const STEPS: usize = 6_000;
@@ -61,8 +63,10 @@ struct Party {
     /// Grants it believes in, with their deadlines.
     believes: BTreeMap<ClaimId, (u32, Instant)>,
     serial: u64,
-    connection: Option<Connection>,
+    connections: [Option<Connection>; SERVERS],
     granted: usize,
+    /// What was sent while there were several connections.
+    elsewhere: usize,
 }
 
 struct Connection {
@@ -86,12 +90,13 @@ impl World {
         let mut chance = Chance::new(seed);
         let parties = (0..CLIENTS)
             .map(|_| Party {
-                session: Session::new(nameless(), 3, Pace::default(), chance.draw(), now),
+                session: Session::new(nameless(), SERVERS, Pace::default(), chance.draw(), now),
                 asleep_until: now,
                 believes: BTreeMap::new(),
                 serial: 0,
-                connection: None,
+                connections: Default::default(),
                 granted: 0,
+                elsewhere: 0,
             })
             .collect();
         World { chance, now, arbiter: Arbiter::default(), parties }
@@ -103,7 +108,9 @@ impl World {
     }
 
     fn step(&mut self, who: usize, faults: bool) {
-        self.serve(who);
+        for server in 0..SERVERS {
+            self.serve(who, server);
+        }
         if faults {
             self.harm(who);
         }
@@ -117,8 +124,8 @@ impl World {
     }
 
     /// The node's side of one connection.
-    fn serve(&mut self, who: usize) {
-        let Some(mut connection) = self.parties[who].connection.take() else { return };
+    fn serve(&mut self, who: usize, server: usize) {
+        let Some(mut connection) = self.parties[who].connections[server].take() else { return };
         while connection.requests.front().is_some_and(|(at, _)| *at <= self.now) {
             let (_, request) = connection.requests.pop_front().expect("looked at above");
             let number = request.number;
@@ -129,7 +136,7 @@ impl World {
             };
             match request.ask {
                 Ask::Hello { .. } | Ask::Introduce { .. } => {
-                    let (node, cluster) = ("n".into(), "c".into());
+                    let (node, cluster) = (format!("n{server}"), "c".into());
                     say(self, Reply::Welcome { node, cluster, boot: 1 });
                 }
                 Ask::Claim { id, want, .. } => {
@@ -138,6 +145,12 @@ impl World {
                         self.arbiter.queue.push_back(id);
                     }
                     connection.pending.push((number, id, self.now));
+                    if self.chance.below(4) == 0 {
+                        let node = format!("n{}", self.chance.below(SERVERS as u64 + 1));
+                        let at = connection.answers.back().map_or(self.now, |(last, _)| *last);
+                        let said = FromNode::Decides { pool: "p".into(), node };
+                        connection.answers.push_back((at, said));
+                    }
                 }
                 Ask::Renew { id, .. } => {
                     if let Some((_, end)) = self.arbiter.holds.get_mut(&id) {
@@ -174,14 +187,15 @@ impl World {
             let at = connection.answers.back().map_or(at, |(last, _)| at.max(*last));
             connection.answers.push_back((at, FromNode::Answer(Answer { number, reply })));
         }
-        self.parties[who].connection = Some(connection);
+        self.parties[who].connections[server] = Some(connection);
     }
 
     fn harm(&mut self, who: usize) {
-        let (break_it, sleep) = (self.chance.below(150) == 0, self.chance.below(400) == 0);
+        let (break_it, sleep) = (self.chance.below(60) == 0, self.chance.below(400) == 0);
         let nap = self.now + Duration::from_millis(self.chance.below(3000));
+        let which = self.chance.below(SERVERS as u64) as usize;
         let party = &mut self.parties[who];
-        if break_it && let Some(connection) = &mut party.connection {
+        if break_it && let Some(connection) = &mut party.connections[which] {
             connection.broken = true;
         }
         if sleep {
@@ -193,14 +207,17 @@ impl World {
         let now = self.now;
         let party = &mut self.parties[who];
         party.session.wake(now);
-        let Some(connection) = &mut party.connection else { return };
-        while connection.answers.front().is_some_and(|(at, _)| *at <= now) {
-            let (_, message) = connection.answers.pop_front().expect("looked at above");
-            party.session.heard(now, message);
-        }
-        if connection.broken {
-            party.connection = None;
-            party.session.disconnected(now, "cut".into());
+        for server in 0..SERVERS {
+            while let Some(connection) = &mut party.connections[server]
+                && connection.answers.front().is_some_and(|(at, _)| *at <= now)
+            {
+                let (_, message) = connection.answers.pop_front().expect("looked at above");
+                party.session.heard(now, server, message);
+            }
+            if party.connections[server].as_ref().is_some_and(|it| it.broken) {
+                party.connections[server] = None;
+                party.session.disconnected(now, server, "cut".into());
+            }
         }
     }
 
@@ -233,20 +250,24 @@ impl World {
             let now = self.now;
             let party = &mut self.parties[who];
             match action {
-                Action::Dial { .. } if refused => party.session.disconnected(now, "no".into()),
-                Action::Dial { .. } => {
-                    party.connection = Some(Connection {
+                Action::Dial { server } if refused => {
+                    party.session.disconnected(now, server, "no".into());
+                }
+                Action::Dial { server } => {
+                    party.connections[server] = Some(Connection {
                         requests: VecDeque::new(),
                         answers: VecDeque::new(),
                         pending: Vec::new(),
                         broken: false,
                     });
-                    party.session.dialed(now);
+                    party.session.dialed(now, server);
                 }
-                Action::HangUp => party.connection = None,
-                Action::Send(request) => {
+                Action::HangUp { server } => party.connections[server] = None,
+                Action::Send { server, request } => {
+                    let others = party.connections.iter().flatten().count();
+                    party.elsewhere += usize::from(others > 1);
                     // Lost, if the connection broke at this very moment.
-                    let Some(connection) = &mut party.connection else { continue };
+                    let Some(connection) = &mut party.connections[server] else { continue };
                     let requests = &mut connection.requests;
                     let at = requests.back().map_or(at, |(last, _)| at.max(*last));
                     requests.push_back((at, request));
@@ -289,7 +310,7 @@ impl Party {
     }
 }
 
-fn run(seed: u64) -> (usize, u32) {
+fn run(seed: u64) -> (usize, u32, usize) {
     let mut world = World::new(seed);
     let mut most = 0;
     for step in 0..STEPS {
@@ -301,16 +322,18 @@ fn run(seed: u64) -> (usize, u32) {
             assert!(used <= UNITS, "seed {seed}: {used} units in use at step {step}");
         }
     }
-    (world.parties.iter().map(|party| party.granted).sum(), most)
+    let sum = |count: fn(&Party) -> usize| world.parties.iter().map(count).sum();
+    (sum(|party| party.granted), most, sum(|party| party.elsewhere))
 }
 
 #[test]
 fn clients_never_believe_in_more_units_than_there_are() {
-    let (mut granted, mut most) = (0, 0);
+    let (mut granted, mut most, mut beside) = (0, 0, 0);
     for seed in 0..30 {
-        let (g, m) = run(seed);
-        (granted, most) = (granted + g, most.max(m));
+        let (g, m, b) = run(seed);
+        (granted, most, beside) = (granted + g, most.max(m), beside + b);
     }
     assert!(granted > 1000, "the world is busy: {granted}");
+    assert!(beside > 1000, "on several connections: {beside}");
     assert_eq!(most, UNITS, "and its pool is used to the full");
 }

@@ -107,10 +107,10 @@ mod tests {
     }
 
     /// A node that does nothing, and whoever tells what changes at it.
-    fn quiet(config: Config) -> (App, broadcast::Sender<Change>, watch::Sender<bool>) {
+    fn quiet(config: Config) -> (App, broadcast::Sender<Change>, impl Sized) {
         let (desk, (engine, _inbox)) = (Arc::new(Desk::new(None)), mpsc::channel(1));
         let (changes, _) = broadcast::channel(1);
-        let (stop, stopping) = watch::channel(false);
+        let (stop, stopping) = watch::channel(None);
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new());
         let audit = Arc::new(Audit::open(&config, Arc::clone(&metrics)).unwrap());

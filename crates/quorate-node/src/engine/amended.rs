@@ -33,6 +33,8 @@ impl Engine {
         let pool = &mut self.pools[seat];
         let before = std::mem::replace(&mut pool.def, Arc::clone(&def));
         pool.terms = Terms::of(&def);
+        self.learn_decider(seat);
+        let pool = &self.pools[seat];
         let (pool, edition) = (def.protocol.rules.pool(&pool.name, members), added.edition);
         let amended = Amended { pool, edition, grace: def.grace };
         self.refuse_unfit(seat, &def);

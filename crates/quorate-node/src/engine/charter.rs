@@ -56,7 +56,7 @@ impl Known {
     }
 
     /// Who decides over a pool whose seat moves.
-    fn decider(&self, pool: &str) -> Option<NodeId> {
+    pub(super) fn decider(&self, pool: &str) -> Option<NodeId> {
         self.seated(pool).map(|seated| seated.tenure.node)
     }
 
@@ -148,6 +148,7 @@ impl Engine {
             }
             let renewed = was.is_none_or(|was| was.tenure != is.tenure);
             for seat in &pools {
+                self.learn_decider(*seat);
                 if renewed {
                     self.step(*seat, Event::Charter(is.said()));
                     self.charter.lately.insert((*seat, is.tenure.node));

@@ -88,6 +88,9 @@ impl Engine {
             return waiter.answer(Err(admission::standing_on_link()));
         }
         let session = waiter.session();
+        if let Some(connection) = &session {
+            self.hint(seat, connection);
+        }
         let pool = &mut self.pools[seat];
         let abandoned = pool.ledger.get(&id).map(|claimed| claimed.presence.abandoned);
         if abandoned == Some(true) {

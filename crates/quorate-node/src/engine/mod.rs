@@ -15,6 +15,7 @@
 //! * `effects`: what seats want done, and the barrier of the journal;
 //! * `gather`: what nodes ask each other, and what they answer;
 //! * `glance`: what an operator sees, and the record of what happened;
+//! * `hints`: which other node decides, said to clients;
 //! * `links`: what peers say;
 //! * `orders`: what operators order, and what came of it;
 //! * `owners`: whose claims are;
@@ -33,6 +34,7 @@ mod desk_tests;
 mod effects;
 mod gather;
 mod glance;
+mod hints;
 mod links;
 mod orders;
 mod owners;
@@ -453,18 +455,19 @@ impl Engine {
         result
     }
 
-    /// The node is stopping. Claims are left as they are: their clients hold units until their own
-    /// deadlines, and may ask for them elsewhere. What was not written down yet is.
+    /// The node is stopping. What clients hold they hold until their own deadlines, and renew
+    /// elsewhere; what they wait for they ask for elsewhere. What was not written down yet is.
     fn stop(&mut self) {
         self.stopping = true;
         let now = clock::now();
         for seat in 0..self.pools.len() {
+            self.give_up_waiting(seat);
             self.pools[seat].seat.hurry(now);
             self.schedule(seat);
         }
         let problem = stopping();
         for pool in &mut self.pools {
-            pool.ledger.dismiss(&problem);
+            pool.ledger.part(&problem);
         }
         for (_, gathering) in std::mem::take(&mut self.gatherings) {
             gathering.finish();

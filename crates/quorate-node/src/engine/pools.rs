@@ -202,6 +202,7 @@ impl Engine {
         self.schedule(index);
         self.tell_suspects(index);
         self.tell_tenure(index, born);
+        self.learn_decider(index);
         Ok(index)
     }
 

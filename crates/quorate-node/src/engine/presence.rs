@@ -19,6 +19,7 @@ use super::{Due, Engine};
 use crate::admission;
 use crate::clock;
 use crate::ledger::State;
+use crate::protocols::Books;
 
 /// Why a claim is over that nobody came back for.
 const NOBODY: &str = "nobody waited for it any more";
@@ -205,6 +206,23 @@ impl Engine {
         self.give_back();
         let pool = &self.pools[seat];
         pool.ledger.waiting() > 0 || !pool.untold.is_empty()
+    }
+
+    /// This node stops. Where one node or a table books claims, those that wait here keep their
+    /// places until their clients ask for them elsewhere. Where each node asks for itself, whoever
+    /// asks elsewhere begins anew, and what was asked for here would stand in the way of everybody.
+    pub(super) fn give_up_waiting(&mut self, seat: usize) {
+        let pool = &self.pools[seat];
+        if pool.def.protocol.about.books != Books::Advise {
+            return;
+        }
+        let waiting = pool.ledger.in_line().chain(pool.untold.iter().copied());
+        for id in waiting.collect::<Vec<_>>() {
+            let told = self.pools[seat].ledger.get(&id).is_some_and(|it| it.presence.is_told());
+            if !told {
+                self.step(seat, Event::Withdraw(id));
+            }
+        }
     }
 
     /// A copy at which nobody waits, and of which nobody was told that it is granted, ends for the

@@ -20,7 +20,7 @@ fn grants_are_numbered_and_copies_have_no_number() {
 #[test]
 fn an_answer_counts_from_the_receipt_of_its_own_request() {
     let lease = Lease::new(Duration::from_secs(10), 100_000);
-    let terms = Terms { lease, labels: None, about: None };
+    let terms = Terms { lease, labels: None, about: None, decides: None };
     let second = |s: u64| Moment(s * 1_000_000_000);
     let granted = State::Granted { shares: Shares::new(&[]), until: second(30), since: second(20) };
     let claimed = Claimed::new(1.into(), second(5), granted);

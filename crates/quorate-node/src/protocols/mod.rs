@@ -248,9 +248,15 @@ impl ProtocolDef {
     /// Whether this node answers for how many units a pool has: whoever alone decides over it, or
     /// the first member where nobody does.
     pub(crate) fn answers_for(&self, pool: &str, me: NodeId, members: usize) -> bool {
+        self.decides(pool, members).unwrap_or(NodeId(0)) == me
+    }
+
+    /// Who alone decides over a pool of this name, if somebody does, and for good.
+    pub(crate) fn decides(&self, pool: &str, members: usize) -> Option<NodeId> {
         match self.about.books {
-            Books::Decide(who) => who.node(pool, members) == me,
-            Books::Advise | Books::Copy | Books::None => me == NodeId(0),
+            Books::Decide(Chosen::ByCharter) => None,
+            Books::Decide(who) => Some(who.node(pool, members)),
+            Books::Advise | Books::Copy | Books::None => None,
         }
     }
 }

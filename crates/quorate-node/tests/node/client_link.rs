@@ -47,9 +47,12 @@ impl Client {
     }
 
     async fn answer(&mut self) -> (u64, Reply) {
-        match self.hear().await {
-            Some(FromNode::Answer(Answer { number, reply })) => (number, reply),
-            other => panic!("{other:?}"),
+        loop {
+            match self.hear().await {
+                Some(FromNode::Answer(Answer { number, reply })) => return (number, reply),
+                Some(FromNode::Decides { .. }) => {} // A hint.
+                other => panic!("{other:?}"),
+            }
         }
     }
 }
@@ -164,8 +167,56 @@ async fn a_stopping_node_says_goodbye() {
     client.send(1, Ask::Ping).await;
     assert_eq!(client.answer().await, (1, Reply::Pong));
     cluster.stop(1).await;
-    assert_eq!(client.hear().await, Some(FromNode::Goodbye));
+    assert_eq!(client.hear().await, Some(FromNode::Goodbye { go_on: Some("n0".into()) }));
     assert_eq!(client.hear().await, None);
+}
+
+/// A claim is answered wherever it is made; once, its client hears who decides.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_is_told_once_which_other_node_decides() {
+    let mut pools =
+        "[[pools]]\nname = \"p\"\nunits = 2\nlease = \"5s\"\narbiter = \"n2\"\n".to_owned();
+    pools.push_str("[[pools]]\nname = \"q\"\nunits = 2\nprotocol = \"table\"\n");
+    let mut cluster = Cluster::start(3, &pools).await;
+    let mut client = Client::connect(&cluster, 1).await;
+    for (number, id) in [(1, 1), (2, 2)] {
+        client.send(number, claim(id, 1)).await;
+        if number == 1 {
+            let said = FromNode::Decides { pool: "p".into(), node: "n2".into() };
+            assert_eq!(client.hear().await, Some(said));
+        }
+        let Some(FromNode::Answer(Answer { reply, .. })) = client.hear().await else {
+            panic!("told once")
+        };
+        granted(reply);
+    }
+    // Nobody alone decides over a table, and who decides says nothing.
+    let want = Want { reason: "r".into(), ..1.into() };
+    client.send(3, Ask::Claim { pool: "q".into(), id: ClaimId(9), want }).await;
+    assert!(matches!(client.hear().await, Some(FromNode::Answer(_))));
+    let mut there = Client::connect(&cluster, 2).await;
+    there.send(1, release(1)).await;
+    assert!(matches!(there.hear().await, Some(FromNode::Answer(_))));
+    there.send(2, claim(3, 1)).await;
+    assert!(matches!(there.hear().await, Some(FromNode::Answer(_))));
+    // Over HTTP it is a field.
+    let (_, status) =
+        cluster.request(1, "GET /v1/pools/p/claims/00000000000000000000000000000002", "").await;
+    assert_eq!((&status["node"], &status["decides"]), (&"n1".into(), &"n2".into()));
+    let (_, status) =
+        cluster.request(2, "GET /v1/pools/p/claims/00000000000000000000000000000003", "").await;
+    assert_eq!((&status["node"], &status["decides"]), (&"n2".into(), &serde_json::Value::Null));
+    // Nobody is sent to a node that is gone.
+    cluster.crash(2).await;
+    until("it is missed", || async {
+        let view = cluster.nodes[0].as_ref().unwrap().view().await.unwrap();
+        view.peers.iter().any(|peer| peer.name == "n2" && !peer.connected)
+    })
+    .await;
+    let mut late = Client::connect(&cluster, 0).await;
+    late.send(1, claim(4, 1)).await;
+    late.send(2, Ask::Ping).await;
+    assert_eq!(late.hear().await, Some(FromNode::Answer(Answer { number: 2, reply: Reply::Pong })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
