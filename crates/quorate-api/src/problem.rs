@@ -64,6 +64,8 @@ pub enum ProblemKind {
     Refused,
     /// The charter cannot be asked now, and what needs it waits. Nothing changed; try again.
     Unavailable,
+    /// The node is starting and knows nothing yet. Nothing changed: ask another, or again.
+    Starting,
 }
 
 impl ProblemKind {
@@ -81,7 +83,7 @@ impl ProblemKind {
             ProblemKind::Impossible => 422,
             ProblemKind::Limit => 429,
             ProblemKind::SeatStopped => 500,
-            ProblemKind::Stopping | ProblemKind::Unavailable => 503,
+            ProblemKind::Stopping | ProblemKind::Starting | ProblemKind::Unavailable => 503,
             ProblemKind::Unknown => 504,
         }
     }
@@ -108,6 +110,7 @@ impl ProblemKind {
             ProblemKind::Conflict => "it is not as you saw it",
             ProblemKind::Refused => "that is refused as things stand",
             ProblemKind::Unavailable => "the charter cannot be asked now",
+            ProblemKind::Starting => "the node is starting",
         }
     }
 }

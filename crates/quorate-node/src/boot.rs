@@ -28,6 +28,8 @@ pub(crate) use promised::Promised;
 const BOOT_MAX: u32 = Fence::BOOTS;
 /// 1 January 2026, in seconds of the Unix clock.
 const YEAR_2026: u64 = 1_767_225_600;
+/// The file.
+const COUNT: &str = "boot";
 /// How often to look whether a minute has begun.
 const GLANCE: Duration = Duration::from_millis(200);
 
@@ -152,6 +154,17 @@ pub(crate) enum BootError {
     TooOften(u32),
 }
 
+/// What a start has to wait for before it has a number, in words.
+pub(crate) fn expectation(config: &Config) -> &'static str {
+    match &config.data {
+        Data::Directory(directory) if !directory.join(COUNT).exists() => {
+            "its data directory is empty, so it may have been started before: it waits until a \
+             minute begins, for at most one"
+        }
+        Data::Directory(_) | Data::Memory => "it looks at its data directory",
+    }
+}
+
 /// Counts this start. A node that has lost its count waits until a minute begins.
 pub(crate) async fn count(config: &Config) -> Result<Boot, BootError> {
     count_by(config, minutes_since_2026).await
@@ -235,7 +248,7 @@ fn enter(directory: &Path) -> Result<(File, Option<Kept>), BootError> {
     let lock_path = directory.join("lock");
     let lock = File::create(&lock_path).map_err(at(&lock_path))?;
     lock.try_lock().map_err(|_| BootError::InUse(directory.to_path_buf()))?;
-    let path = directory.join("boot");
+    let path = directory.join(COUNT);
     let kept = match fs::read_to_string(&path) {
         Ok(text) => Some(parse(&text).ok_or_else(|| BootError::Damaged(path.clone()))?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -322,7 +335,7 @@ fn write(config: &Config, kept: &Kept) -> Result<(), BootError> {
     let digest = digest.map_or("none".to_owned(), |digest| format!("{digest:016x}"));
     let promised = promised.lines();
     let text = format!("boot {number}\ndigest {digest}\ncomplete {complete}\n{promised}");
-    let path = directory.join("boot");
+    let path = directory.join(COUNT);
     replace(directory, &path, &text).map_err(|error| BootError::Io { path, error })
 }
 

@@ -33,7 +33,7 @@ use crate::session::{self, SessionError};
 use crate::stream::{Stream, outdated};
 
 /// How long a client may take to say its first words...
-const FIRST_WORDS: Duration = Duration::from_secs(10);
+pub(crate) const FIRST_WORDS: Duration = Duration::from_secs(10);
 /// ...and how long if it is only to be told that there is no place for it.
 const FEW_WORDS: Duration = Duration::from_secs(1);
 /// Connections that are being told so; others are closed without a word.
@@ -50,7 +50,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 
 /// What a client speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Language {
+pub(crate) enum Language {
     Http,
     Link,
     /// The client link, in a version that this node does not speak.
@@ -185,7 +185,7 @@ fn seats(
 }
 
 /// The next client of the Unix socket; none ever, without one.
-async fn somebody(local: Option<&Local>) -> io::Result<(UnixStream, u32)> {
+pub(crate) async fn somebody(local: Option<&Local>) -> io::Result<(UnixStream, u32)> {
     match local {
         Some(local) => local.accept().await,
         None => std::future::pending().await,
@@ -301,7 +301,7 @@ impl Hall {
 }
 
 /// TLS, if the node speaks it; without it, only from this machine.
-async fn enter(
+pub(crate) async fn enter(
     stream: TcpStream,
     from: SocketAddr,
     tls: Option<Arc<ServerConfig>>,
@@ -357,7 +357,7 @@ fn notice_silence(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// What a client begins to speak. Nothing of it is lost.
-async fn first_words(stream: &mut Stream) -> io::Result<Language> {
+pub(crate) async fn first_words(stream: &mut Stream) -> io::Result<Language> {
     let (name, version) = PREFACE.split_at(PREFACE.len() - 1);
     loop {
         let seen = stream.first().await?;
@@ -379,7 +379,7 @@ fn other_version(version: u8) -> Problem {
 }
 
 /// Says to a client on the link why it is not served, and hangs up.
-async fn refuse_link(mut stream: Stream, problem: Problem) -> io::Result<()> {
+pub(crate) async fn refuse_link(mut stream: Stream, problem: Problem) -> io::Result<()> {
     let number = session::first_number(&mut stream).await.unwrap_or(0);
     session::refuse(stream, number, problem).await
 }

@@ -4,7 +4,7 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `door`, `local` | HTTP or client link? Who is it? |
+//! | `door`, `local` | HTTP or client link? Who is it? Before the node knows its past: `porch` |
 //! | `api`, `session` | words to and from the client |
 //! | `app`, `caller` | the way to the engine, and whether this caller may go it |
 //! | `engine` | the one owner of everything below; requests step it where they arrive |
@@ -57,6 +57,7 @@ mod outlook;
 mod overview;
 mod peers;
 mod planted;
+mod porch;
 mod presence;
 mod protocols;
 mod register;

@@ -24,11 +24,14 @@ use crate::local::Local;
 use crate::metrics::Metrics;
 use crate::peers::{self, Answers, Mesh};
 use crate::planted::Planted;
+use crate::porch::Porch;
 
 /// Commands that may wait for the engine's own task; whoever sends more waits.
 const COMMANDS: usize = 8192;
 /// Changes that a watcher may lag behind.
 const CHANGES: usize = 1024;
+/// What whoever asks is told while the node takes up what it kept.
+const READS: &str = "it reads what it wrote down before";
 /// How long each part of a stop may take.
 const FAREWELL: Duration = Duration::from_secs(4);
 
@@ -158,21 +161,27 @@ impl Node {
         let local = config.listen_local.as_deref().map(Local::bind).transpose();
         let local = local.map_err(StartError::new)?;
         let config = Arc::new(config);
-        let boot = boot::count(&config).await.map_err(StartError::new)?;
         let metrics = Arc::new(Metrics::new());
         if let Some(keys) = &keys {
             metrics.trust.tell_expiry(keys);
         }
+        let address = clients.local_addr().map_err(StartError::new)?;
+        let porch = Porch::open(clients, local, keys.clone(), Arc::clone(&metrics));
+        porch.says(boot::expectation(&config));
+        let boot = boot::count(&config).await.map_err(StartError::new)?;
+        porch.says(READS);
         let audit = Audit::open(&config, Arc::clone(&metrics)).map_err(StartError)?;
         let audit = Arc::new(audit);
         let (keys, _) = watch::channel(keys);
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (changes, _) = broadcast::channel(CHANGES);
         let (report, written) = mpsc::unbounded_channel();
-        let journal = open_journal(&config, boot.past, report)?;
+        let (of, past) = (Arc::clone(&config), boot.past);
+        let journal = aside(move || open_journal(&of, past, report)).await?;
         boot.take_up(&config).map_err(StartError::new)?;
         let (fatal, fatal_receiver) = mpsc::unbounded_channel();
-        let begin = config.charter.map(|_| Begin::open(&config)).transpose();
+        let of = Arc::clone(&config);
+        let begin = aside(move || of.charter.map(|_| Begin::open(&of)).transpose()).await;
         let begin = begin.map_err(|why| StartError(format!("the charter: {why}")))?;
         let hall = config.charter.map(|chartered| {
             Hall::new(Arc::clone(&config), chartered, boot.number, keys.subscribe())
@@ -201,7 +210,7 @@ impl Node {
             stopping,
         )
         .chartered(hall.clone());
-        let address = clients.local_addr().map_err(StartError::new)?;
+        let (clients, local) = porch.close().await;
         tracing::info!(
             node = config.name(), boot = boot.number, past = ?boot.past, clients = %address,
             "started"
@@ -349,6 +358,15 @@ impl Node {
             part.abort();
             hall.stop().await;
         }
+    }
+}
+
+/// Reads what may be long, while others are answered.
+async fn aside<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
+    match spawn_blocking(read).await {
+        Ok(read) => read,
+        // Nobody cancels it: it panicked, and so do we.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 

@@ -169,7 +169,7 @@ impl Session {
     fn on_problem(&mut self, now: Instant, server: usize, id: ClaimId, problem: Problem) {
         let Some(mut claim) = self.take(id) else { return };
         let decided = match problem.kind {
-            ProblemKind::Stopping | ProblemKind::SeatStopped => {
+            ProblemKind::Stopping | ProblemKind::Starting | ProblemKind::SeatStopped => {
                 // Elsewhere it may go on: asked again there, under the same id.
                 self.put(id, claim);
                 return self.hang_up(now, server, problem.to_string());

@@ -20,17 +20,19 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post, put};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use quorate_api::ClaimId;
+use quorate_api::{ClaimId, Problem};
 
 use crate::app::App;
 use crate::caller::{Guest, token_of};
 use crate::stream::Stream;
+pub(crate) use health::livez;
 use reply::{Failure, bad_request};
 
 /// Longest body of a request: a renewal shows every unit of a grant.
@@ -45,6 +47,11 @@ const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long it may take from there to the end of the body.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
+
+/// A problem as an answer.
+pub(crate) fn problem(problem: Problem) -> Response {
+    Failure(problem).into_response()
+}
 
 /// Speaks HTTP with one client until it hangs up, talks nonsense, or the node stops.
 pub(crate) async fn serve(stream: Stream, guest: Guest, mut app: App, router: Router) {

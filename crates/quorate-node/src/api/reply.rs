@@ -48,8 +48,8 @@ impl IntoResponse for Failure {
         let status =
             StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json(status, PROBLEM, &self.0);
-        use ProblemKind::{Limit, Unavailable, Unknown};
-        if matches!(self.0.kind, Unknown | Limit | Unavailable) {
+        use ProblemKind::{Limit, Starting, Unavailable, Unknown};
+        if matches!(self.0.kind, Unknown | Limit | Starting | Unavailable) {
             // Some of these are answered at once: who asks again at once learns nothing new.
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }

@@ -8,6 +8,7 @@ mod common;
 mod crowds;
 mod encrypted;
 mod every_protocol;
+mod first_moments;
 mod leases_and_restarts;
 mod links_that_break;
 mod made_up_fences;

@@ -285,7 +285,7 @@ pub(crate) async fn request(address: SocketAddr, what: &str, body: &str) -> (u16
     (status, value)
 }
 
-async fn exchange(address: SocketAddr, what: &str, body: &str) -> (u16, String) {
+pub(crate) async fn exchange(address: SocketAddr, what: &str, body: &str) -> (u16, String) {
     let answer = raw(address, what, body).await;
     let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap();
     let text = answer.split_once("\r\n\r\n").map(|(_, text)| text).unwrap_or_default();
