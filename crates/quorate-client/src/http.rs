@@ -12,8 +12,8 @@ use quorate_api::link::Token;
 use quorate_api::{
     AmendRequest, AmendedView, ApplyRequest, AuditView, BackupView, ClaimId, ClaimStatus,
     DefineRequest, DefinitionView, FoundView, HistoryView, HoldersView, InviteRequest, InviteView,
-    MembersView, NodeView, Overview, PoolView, PoolsView, Problem, QueueView, RelabelRequest,
-    RemoveRequest, RenewRequest, RevokeRequest, Want, format_span,
+    MembersView, NodeView, Overview, PoolView, PoolsView, Problem, ProblemKind, QueueView,
+    RelabelRequest, RemoveRequest, RenewRequest, RevokeRequest, Want, format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -481,20 +481,30 @@ impl Views {
         // An order that is repeated at another server is carried out once.
         let key = self.request_id.unwrap_or_else(|| ClaimId::from_halves(entropy(), entropy()));
         let key = key.to_string();
-        let mut why = String::new();
+        let (mut why, mut put_off) = (String::new(), None);
         for server in &self.servers {
             let mut headers = vec![("idempotency-key", key.clone())];
             headers.extend(self.token.iter().map(|t| ("authorization", format!("Bearer {}", t.0))));
             let once =
                 exchange((server, self.tls.as_ref()), method.clone(), path, body.clone(), headers);
             match tokio::time::timeout(TIMEOUT, once).await {
-                Ok(Ok((status, answer))) => return read(server, status, &answer),
+                Ok(Ok((status, answer))) => match read(server, status, &answer) {
+                    Err(ViewError::Problem(problem)) if begins_or_ends(&problem) => {
+                        put_off = Some(problem);
+                    }
+                    answer => return answer,
+                },
                 Ok(Err(error)) => why = format!("{server}: {}", told(&*error)),
                 Err(_) => why = format!("{server}: no answer within {TIMEOUT:?}"),
             }
         }
-        Err(ViewError::Unreachable { why })
+        Err(put_off.map_or(ViewError::Unreachable { why }, ViewError::Problem))
     }
+}
+
+/// Whether a node does nothing yet or nothing more, and another may.
+fn begins_or_ends(problem: &Problem) -> bool {
+    matches!(problem.kind, ProblemKind::Starting | ProblemKind::Stopping)
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -12,6 +12,7 @@
 //! | `proxy.rs` | the wire between them |
 //! | `amended.rs` | a pool is changed under load, and while its node is killed |
 //! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
+//! | `fleet.rs` | nodes are restarted in turn under clients that hold, wait in line and work |
 //! | `joining.rs` | a cluster grows from nothing: machines are invited and join |
 //! | `majority.rs` | most members are lost for good, or all, and one goes on |
 //! | `members.rs` | members give away what they decide, are removed, and come again |
@@ -42,6 +43,7 @@ mod broadcast;
 mod client;
 mod clock;
 mod cluster;
+mod fleet;
 mod flood;
 mod hardship;
 mod history;
@@ -85,6 +87,8 @@ cargo test -p quorate --test real -- [NAME] [OPTIONS]
                  took until all units could be had again
   --moves N      instead of tests: N rounds of the node that decides killed and stopped, and how
                  long nobody was granted anything
+  --fleet        instead of tests: 5 nodes restarted in turn under 200 clients, and the longest
+                 pause that caused
   --flood N      instead of tests: how long renewals take beside floods of N seconds each
   --nodes PATH   with --recovery: the command that nodes run, to compare with another build";
 
@@ -97,12 +101,13 @@ struct Wish {
     minutes: Option<u64>,
     protocol: Option<Protocol>,
     recovery: Option<u64>,
+    fleet: bool,
     flood: Option<u64>,
     moves: Option<u64>,
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -123,6 +128,7 @@ const NAMES: [&str; 20] = [
     "a_pool_changes_under_load_and_while_its_node_is_killed",
     "a_cluster_grows_from_one_machine_while_it_is_used",
     "a_shadow_decides_at_once_whoever_dies_and_jobs_go_on",
+    "every_grant_and_claim_outlives_a_restart_of_all_nodes_in_turn",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -145,6 +151,9 @@ fn main() {
     let wish = read(&words);
     let wanted = |name: &str| wish.name.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    if wish.fleet {
+        return runtime.block_on(fleet::restarts("fleet", fleet::FULL));
+    }
     if let Some(seconds) = wish.flood {
         return runtime.block_on(flood::measure(seconds));
     }
@@ -199,6 +208,7 @@ fn main() {
     add(1, NAMES[17], Box::pin(amended::amended(NAMES[17])));
     add(1, NAMES[18], Box::pin(joining::joining(NAMES[18])));
     add(2, NAMES[19], Box::pin(shadows::deaths(NAMES[19])));
+    add(0, NAMES[20], Box::pin(fleet::restarts(NAMES[20], fleet::SMALL)));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {
@@ -316,6 +326,7 @@ fn read(words: &[String]) -> Wish {
             "--seconds" => wish.seconds = number(),
             "--minutes" => wish.minutes = number(),
             "--recovery" => wish.recovery = number(),
+            "--fleet" => wish.fleet = true,
             "--flood" => wish.flood = number(),
             "--moves" => wish.moves = number(),
             "--nodes" => wish.nodes = words.next().cloned(),
