@@ -37,6 +37,10 @@ pub struct PoolView {
     /// Its options as far as they decide what crashes cost, in words, if it has such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<String>,
+    /// Where a grant is renewed at one node only: what becomes of it without that node, in a
+    /// sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<String>,
     /// How long a grant lasts without renewal.
     pub lease_ms: u64,
     /// How far clocks may run apart, in millionths. Already taken off all that nodes promise.

@@ -430,6 +430,7 @@ pub(crate) fn pool_view(
         unit_labels: unit_labels(def, labels),
         protocol: def.protocol.name().to_owned(),
         terms: def.protocol.about.terms.clone(),
+        bound: def.protocol.about.bound.map(str::to_owned),
         awaits: def.protocol.about.awaits.to_owned(),
         lease_ms: u64::try_from(def.lease.length().as_millis()).unwrap_or(u64::MAX),
         drift_ppm: def.lease.drift_ppm(),

@@ -26,6 +26,10 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
         needs_proof: pool.reclaim == Reclaim::Fenced,
         claim_max: Some(node_units),
         awaits: "permission of the other nodes",
+        bound: Some(
+            "each grant belongs to the node where it was made: if that stops, restarts or crashes, \
+             its clients lose what they have",
+        ),
         terms: Some(format!(
             "reclaim {reclaim}, crashes_max {crashes}, node_units_max {node_units}"
         )),

@@ -126,6 +126,8 @@ pub(crate) struct About {
     /// What a claim waits for that is in nobody's books, or where there are none: after "it waits
     /// for".
     pub(crate) awaits: &'static str,
+    /// Where a grant is renewed at one node only: what becomes of it without that node.
+    pub(crate) bound: Option<&'static str>,
 }
 
 /// What the books of a node ([`quorate_core::Protocol::ledger`]) say about a claim.
@@ -227,6 +229,11 @@ impl ProtocolDef {
     /// Whether the protocol knows from its records, or from there being none, what it promised.
     pub fn reads_records(&self) -> bool {
         self.about.reads_records
+    }
+
+    /// Where a grant is renewed at one node only: what becomes of it without that node.
+    pub fn bound(&self) -> Option<&'static str> {
+        self.about.bound
     }
 
     /// Whether another node decides when the one that does is gone, as the charter says.

@@ -36,6 +36,10 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     let about = About {
         canonical: format!("ring train ttl {}", pool.ttl.length().as_nanos()),
         awaits: "enough free tokens to come round to its node",
+        bound: Some(
+            "each grant belongs to the node where it was made: if that stops or crashes and is not \
+             back within the lease, its clients lose what they have",
+        ),
         ..About::default()
     };
     Ok((ProtocolDef::new::<Ring>(about, pool), None))

@@ -217,7 +217,45 @@ fn worth(pool: &PoolDef) -> String {
         None => {
             let terms = pool.protocol.terms().map(|terms| format!(" ({terms})"));
             let terms = terms.unwrap_or_default();
-            format!("pool {label}: {units}, {protocol}{terms}: {survives} {crashes} survived")
+            let survived = format!("{survives} {crashes} survived");
+            match pool.protocol.bound() {
+                // First, since who reads on is told of all that goes on.
+                Some(bound) => {
+                    format!(
+                        "pool {label}: {units}, {protocol}{terms}: {bound}; by others {survived}"
+                    )
+                }
+                None => format!("pool {label}: {units}, {protocol}{terms}: {survived}"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_grants_end_with_their_node_says_so_before_anything_else() {
+        let config = |protocol: &str| {
+            let text = format!(
+                "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
+                 listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
+                 members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }},\n\
+                 {{ name = \"b\", peers = \"127.0.0.1:3\" }},\n\
+                 {{ name = \"c\", peers = \"127.0.0.1:4\" }}]\n\
+                 [[pools]]\nname = \"p\"\nunits = 9\n{protocol}"
+            );
+            Config::parse_in_memory(&text).unwrap()
+        };
+        for (protocol, starts) in [
+            ("protocol = \"ring\"", "pool p: 9 units, ring: each grant belongs to the node"),
+            ("protocol = \"broadcast\"\nnode_units_max = 2", "pool p: 9 units, broadcast ("),
+            ("", "pool p: 9 units, central: 0 crashes survived"),
+        ] {
+            let said = worth(&config(protocol).pools[0]);
+            assert!(said.starts_with(starts), "{said}");
+            assert_eq!(said.contains(": each grant belongs to the node"), !protocol.is_empty());
         }
     }
 }

@@ -105,7 +105,8 @@ pub(crate) fn claim_text(status: &ClaimStatus) -> String {
 pub(crate) fn pool_text(pool: &PoolView) -> String {
     let known = |number: Option<u32>| number.map_or_else(|| "?".into(), |n| n.to_string());
     let (name, units, protocol) = (&pool.name, pool.units, &pool.protocol);
-    let mut text = format!("pool {name}: {units} units, {protocol}\n");
+    let bound = pool.bound.as_ref().map(|bound| format!(": {bound}")).unwrap_or_default();
+    let mut text = format!("pool {name}: {units} units, {protocol}{bound}\n");
     let _ = writeln!(text, "held: {}, waiting: {}", known(pool.held), known(pool.waiting));
     let lease = format_span(Duration::from_millis(pool.lease_ms));
     let durable = if pool.durable { "durable" } else { "not durable" };
@@ -352,11 +353,14 @@ mod tests {
         let pool = serde_json::json!({
             "name": "gpu", "units": 3, "protocol": "broadcast", "lease_ms": 10_000,
             "terms": "reclaim never, crashes_max 1, node_units_max 1",
+            "bound": "each grant belongs to its node",
             "drift_ppm": 200, "names_units": false, "survives": 1, "durable": false,
             "troubles": ["ALARM at n0: more nodes are away"],
             "facts": [{ "node": "n0", "name": "units_lost", "value": 1, "grows": false }],
         });
         let text = pool_text(&serde_json::from_value(pool).unwrap());
+        let first = "pool gpu: 3 units, broadcast: each grant belongs to its node\n";
+        assert!(text.starts_with(first), "what costs most is said first: {text}");
         assert!(!text.contains("UNAVAILABLE"), "{text}");
         assert!(text.contains("\nreclaim never, crashes_max 1, node_units_max 1\n"), "{text}");
         assert!(text.ends_with("\nALARM at n0: more nodes are away\nn0: units_lost 1\n"), "{text}");
