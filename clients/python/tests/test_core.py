@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quorate.core import Claim, Line, Phase, Request
+from quorate.core import Claim, Guide, Line, Phase, Request
 from quorate.errors import GrantLost, Timeout, TooLarge, Unreachable
 
 
@@ -110,3 +110,39 @@ def test_refusals_have_names() -> None:
     for now in (0.0, 1.0):
         claim.failed(asked(claim, now), now, "refused")
     assert isinstance(claim.error, Unreachable)
+
+
+def test_claims_begin_where_their_pool_is_decided() -> None:
+    guide = Guide()
+
+    def claim(server: int | None, said: dict[str, str]) -> int:
+        it = Claim("p", 1, servers=9, now=0.0, guide=guide)
+        request = asked(it, 0.0)
+        assert server in (None, request.server)
+        it.answered(request, 1.0, 200, granted(9.0) | said)
+        assert it.phase is Phase.HELD
+        return request.server
+
+    def anywhere() -> bool:
+        claims = [Claim("p", 1, servers=9, now=0.0, guide=guide) for _ in range(99)]
+        return len({asked(claim, 0.0).server for claim in claims}) > 1
+
+    # Who is where shows in answers, and who decides too.
+    other = claim(None, {"node": "n1", "decides": "n7"})
+    guide.heard("q", (other + 1) % 9, {"node": "n7"})
+    there = (other + 1) % 9
+    for _ in range(20):
+        assert claim(there, {"node": "n7"}) == there
+    # It does not answer: it is asked elsewhere, and the next claim does not begin there.
+    it = Claim("p", 1, servers=9, now=0.0, guide=guide)
+    request = asked(it, 0.0)
+    it.failed(request, 1.0, "refused")
+    assert asked(it, 1.0).server == (there + 1) % 9
+    assert anywhere()
+    # Another decides now.
+    guide.heard("p", 3, {"node": "n3", "decides": "n5"})
+    guide.heard("p", 5, {"node": "n5"})
+    assert claim(5, {"node": "n5"}) == 5
+    # And then nobody alone.
+    guide.heard("p", 3, {"node": "n3"})
+    assert anywhere()

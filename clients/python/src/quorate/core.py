@@ -30,6 +30,8 @@ PATIENCE: Final = 5.0
 """How long an answer may take beyond that, and how long a release is repeated."""
 SHORTLY: Final = 1.0
 """How long it is told that nothing is used of what was lost."""
+POOLS: Final = 4096
+"""Of how many pools a client remembers who decides."""
 TRIED: Final = 0.5
 """How long somebody waits who does not want to wait: a node passes on what another decides."""
 
@@ -85,6 +87,41 @@ class Phase(enum.Enum):
     OVER = "over"
 
 
+class Guide:
+    """Where claims of a client begin: at the node that decides over their pool, if nodes said
+    which that is, and it is known which server of the list it is. A hint: whoever does not answer
+    there is asked elsewhere, as anywhere, and forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._servers: dict[str, int] = {}
+        self._decides: dict[str, str] = {}
+
+    def first(self, pool: str, servers: int) -> int:
+        """The server to ask first."""
+        known = self._servers.get(self._decides.get(pool, ""))
+        # Not all clients of a cluster at one node.
+        return random.randrange(servers) if known is None else known
+
+    def heard(self, pool: str, server: int, body: Mapping[str, Any]) -> None:
+        """A server answered about a claim of the pool."""
+        node, decides = body.get("node"), body.get("decides")
+        if isinstance(node, str):
+            self._servers[node] = server
+            if isinstance(decides, str):
+                if len(self._decides) >= POOLS:
+                    self._decides.clear()
+                self._decides[pool] = decides
+            elif self._decides.get(pool) != node:
+                # Nobody alone decides any more, or it is this one, and random will do.
+                self._decides.pop(pool, None)
+
+    def silent(self, server: int) -> None:
+        """A server does not answer."""
+        for node in [node for node, known in list(self._servers.items()) if known == server]:
+            self._servers.pop(node, None)
+
+
 class Claim:
     """The machine. See the module."""
 
@@ -100,6 +137,7 @@ class Claim:
         timeout: float | None = None,
         only_try: bool = False,
         claim_id: str | None = None,
+        guide: Guide | None = None,
     ) -> None:
         self.id = claim_id or new_id()
         self.pool = pool
@@ -119,8 +157,8 @@ class Claim:
             body["lines"] = lines
         self._body = json.dumps(body).encode()
         self._servers = servers
-        # Not all clients of a cluster at one node.
-        self._server = random.randrange(servers)
+        self._guide = guide or Guide()
+        self._server = self._guide.first(pool, servers)
         self._give_up = None if timeout is None else now + timeout
         self._only_try = only_try
         self._lease = 0.0
@@ -160,6 +198,7 @@ class Claim:
         if not self._lands(request, now):
             return
         self._met, self._nobody = True, ""
+        self._guide.heard(self.pool, request.server, body)
         if self.phase is Phase.WAITING and request.method == "PUT":
             self._claimed(request, now, status, body)
         elif self.phase is Phase.HELD and request.method == "POST":
@@ -172,6 +211,7 @@ class Claim:
 
     def failed(self, request: Request, now: float, why: str) -> None:
         """Nobody answered it, or not in time."""
+        self._guide.silent(request.server)
         if self._lands(request, now):
             self._again(now, elsewhere=True)
             self._silence(why)

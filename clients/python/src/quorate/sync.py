@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from . import address
-from .core import Claim, Line, Phase, Request, Unit, clock
+from .core import Claim, Guide, Line, Phase, Request, Unit, clock
 from .errors import GrantLost, QuorateError
 
 P = ParamSpec("P")
@@ -119,6 +119,7 @@ class Client:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.servers = address.parse(servers)
+        self.guide = Guide()
         self.name = address.who() if name is None else name
         self.tls = tls
         self.headers = {"content-type": "application/json"}
@@ -200,6 +201,7 @@ class Pool:
             reason=reason,
             timeout=timeout,
             only_try=only_try,
+            guide=client.guide,
         )
         try:
             _run(claim, wire)
