@@ -75,6 +75,10 @@ impl<P: Explorable> Model<'_, P> {
             self.judge(world, Seen::Amended { edition })?;
             return Ok(None);
         };
+        let span = usize::from(self.scope.span_of(chamber.amended.len() as u8));
+        if chamber.clients.iter().any(|it| it[span + 1..].iter().any(Option::is_some)) {
+            self.sightings.insert(Sometimes::LongerThanNow);
+        }
         let before = chamber.applied_by_all();
         chamber.nodes[node.index()].edition = edition;
         let after = chamber.applied_by_all();

@@ -17,7 +17,9 @@
 //! so they are renumbered as clocks are. Clocks read how many renewals there were, so that each
 //! answer to one is news.
 
-use quorate_core::{Charter, Event, Explorable, NodeId, Protocol, Shadow, Tenure};
+use std::time::Duration;
+
+use quorate_core::{Charter, Event, Explorable, Moment, NodeId, Protocol, Shadow, Tenure};
 use quorate_laws::Breach;
 
 use crate::action::Happening;
@@ -26,6 +28,7 @@ use crate::model::Model;
 use crate::parts::{Lapse, Parcel};
 use crate::scope::CLIENTS_MAX;
 use crate::sometimes::Sometimes;
+use crate::spans::{self, Carried, Promises};
 use crate::steps::{Cue, Stepper};
 use crate::world::{Misfortune, World};
 
@@ -81,10 +84,10 @@ pub(crate) struct Chamber {
     /// How long that was when the pool was changed, change by change.
     pub(crate) amended: Vec<usize>,
     pub(crate) nodes: Vec<Member>,
-    /// Armed alarms that end leases or licences, by node and number: since when.
-    alarms: Vec<(NodeId, u32, u8)>,
-    /// Since when the promise counts by which a client uses units.
-    clients: Vec<u8>,
+    /// Armed alarms that end leases or licences, by node and number.
+    alarms: Vec<Armed>,
+    /// By which promises clients use units.
+    pub(crate) clients: Vec<Promises>,
     /// Where clients are.
     pub(crate) homes: Vec<NodeId>,
     /// How often a shadow may still be named or struck, and how many were named.
@@ -93,6 +96,15 @@ pub(crate) struct Chamber {
     pub(crate) named: u64,
     /// The term and the naming of a shadow that its seat has vouched for.
     pub(crate) vouched: Option<(u32, u64)>,
+}
+
+/// An alarm that ends leases or licences: since when, and promises of how many lengths.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Armed {
+    node: NodeId,
+    alarm: u32,
+    born: u8,
+    within: u8,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -122,7 +134,7 @@ impl<P: Explorable> Model<'_, P> {
             amended: Vec::new(),
             nodes: vec![Member::default(); world.nodes().count()],
             alarms: Vec::new(),
-            clients: vec![0; self.scope.clients.len()],
+            clients: vec![Promises::default(); self.scope.clients.len()],
             homes: self.scope.clients.iter().map(|plan| plan.home).collect(),
             namings: council.namings,
             strikes: council.strikes,
@@ -160,12 +172,10 @@ impl<P: Explorable> Model<'_, P> {
     pub(crate) fn adjourn(&mut self, world: &mut World) {
         let Some(mut chamber) = self.chamber.take() else { return };
         let parts = &self.parts;
-        chamber
-            .alarms
-            .retain(|(node, alarm, _)| parts.alarm_sets.get(world.alarms(*node)).contains(alarm));
-        for (client, born) in chamber.clients.iter_mut().enumerate() {
+        chamber.alarms.retain(|it| parts.alarm_sets.get(world.alarms(it.node)).contains(&it.alarm));
+        for (client, promises) in chamber.clients.iter_mut().enumerate() {
             if !matches!(parts.clients.get(world.client(client)), Client::Using { .. }) {
-                *born = 0;
+                *promises = Promises::default();
             }
         }
         let last = chamber.tenure();
@@ -191,13 +201,14 @@ impl<P: Explorable> Model<'_, P> {
             |alarm: u32| matches!(self.parts.alarms.card(alarm), Lapse::Of(_) | Lapse::Earlier);
         let mut moments = Vec::new();
         moments.extend(
-            chamber.alarms.iter().filter(|(_, a, _)| ends_leases(*a)).map(|it| (it.2, true)),
+            chamber.alarms.iter().filter(|it| ends_leases(it.alarm)).map(|it| (it.born, true)),
         );
         let using = |client: &usize| {
             matches!(self.parts.clients.get(world.client(*client)), Client::Using { .. })
         };
         let clients: Vec<usize> = (0..chamber.clients.len()).filter(using).collect();
-        moments.extend(clients.iter().map(|&client| (chamber.clients[client], false)));
+        let promised = clients.iter().flat_map(|&client| chamber.clients[client]);
+        moments.extend(promised.flatten().map(|born| (born, false)));
         let promises = |parcel: &Parcel| {
             !parcel.expired && self.parts.messages.card(parcel.message).promise.is_some()
         };
@@ -206,13 +217,13 @@ impl<P: Explorable> Model<'_, P> {
             moments.extend(parcels.map(|parcel| (parcel.born, false)));
         }
         let names = renumbered(moments);
-        for (_, alarm, born) in &mut chamber.alarms {
-            if ends_leases(*alarm) {
-                *born = name(&names, *born, true);
-            }
+        for armed in chamber.alarms.iter_mut().filter(|it| ends_leases(it.alarm)) {
+            armed.born = name(&names, armed.born, true);
         }
         for client in clients {
-            chamber.clients[client] = name(&names, chamber.clients[client], false);
+            for born in chamber.clients[client].iter_mut().flatten() {
+                *born = name(&names, *born, false);
+            }
         }
         for place in 0..world.queues().len() {
             let queue = self.parts.queues.get(world.queues()[place]);
@@ -251,11 +262,13 @@ impl<P: Explorable> Model<'_, P> {
     }
 
     /// An alarm counts from now on.
-    pub(crate) fn armed(&mut self, node: NodeId, alarm: u32) {
-        let counts = *self.parts.alarms.card(alarm) != Lapse::Nothing;
+    pub(crate) fn armed(&mut self, node: NodeId, alarm: u32, after: Duration) {
+        let ends = self.parts.alarms.card(alarm);
+        let counts = *ends != Lapse::Nothing;
+        let within = if *ends == Lapse::Licences { 0 } else { self.scope.spans_within(after) };
         if let Some(chamber) = self.chamber.as_mut().filter(|_| counts) {
-            chamber.alarms.retain(|(at, other, _)| (*at, *other) != (node, alarm));
-            chamber.alarms.push((node, alarm, NOW));
+            chamber.alarms.retain(|it| (it.node, it.alarm) != (node, alarm));
+            chamber.alarms.push(Armed { node, alarm, born: NOW, within });
             chamber.alarms.sort_unstable();
         }
     }
@@ -268,12 +281,18 @@ impl<P: Explorable> Model<'_, P> {
     }
 
     /// A client uses units by the promise that is being delivered, or that its node just made.
-    pub(crate) fn promised(&mut self, node: NodeId, client: usize) {
-        let born = self.carried.unwrap_or_else(|| self.lease_of(node, client));
-        if let Some(chamber) = &mut self.chamber {
-            let before = chamber.clients[client];
-            chamber.clients[client] = before.max(born);
-        }
+    pub(crate) fn promised(&mut self, node: NodeId, client: usize, until: Moment) {
+        let here = || Carried {
+            born: self.lease_of(node, client),
+            span: self.scope.span_of(self.edition(node)),
+        };
+        let Carried { born, span: said } = self.carried.unwrap_or_else(here);
+        let told = self.scope.span_until(until);
+        let Some(chamber) = &mut self.chamber else { return };
+        let promises = &mut chamber.clients[client];
+        // A later moment of which it was told before stays as it was.
+        let known = promises[usize::from(told)..].iter().any(Option::is_some);
+        spans::noted(promises, if known { said } else { told }, born);
     }
 
     /// Since when a promise counts that a node tells.
@@ -285,8 +304,8 @@ impl<P: Explorable> Model<'_, P> {
     fn lease_of(&self, node: NodeId, client: usize) -> u8 {
         let Some(chamber) = &self.chamber else { return 0 };
         let ends = |alarm: u32| *self.parts.alarms.card(alarm) == Lapse::Of(Some(client));
-        let armed = chamber.alarms.iter().find(|(at, alarm, _)| *at == node && ends(*alarm));
-        armed.map_or(NOW, |(_, _, born)| *born)
+        let armed = chamber.alarms.iter().find(|it| it.node == node && ends(it.alarm));
+        armed.map_or(NOW, |it| it.born)
     }
 
     /// A node is down: what it asked for, and was told, it will not remember.
@@ -432,50 +451,57 @@ impl<P: Explorable> Model<'_, P> {
     /// Whether everything is over that is over when this alarm rings.
     pub(crate) fn may_ring_in_order(&self, world: &World, node: NodeId, alarm: u32) -> bool {
         let chamber = self.parts.chambers.get(world.council());
-        let rings = |it: &&(NodeId, u32, u8)| (it.0, it.1) == (node, alarm);
-        let Some((_, _, born)) = chamber.alarms.iter().find(rings) else { return true };
+        let rings = |it: &&Armed| (it.node, it.alarm) == (node, alarm);
+        let Some(&Armed { born, within, .. }) = chamber.alarms.iter().find(rings) else {
+            return true;
+        };
         if *self.parts.alarms.card(alarm) == Lapse::Licences {
-            return chamber.nodes.iter().all(|it| it.licence.is_none_or(|since| since > *born));
+            return chamber.nodes.iter().all(|it| it.licence.is_none_or(|since| since > born));
         }
         let using = |client: usize| {
             matches!(self.parts.clients.get(world.client(client)), Client::Using { .. })
         };
         let mut clients = 0..chamber.clients.len();
-        clients.all(|client| !using(client) || chamber.clients[client] > *born)
-            && (world.left(Misfortune::Lapse) > 0 || !self.is_late_for_some(world, *born))
+        let goes_on = |client: usize| spans::outlives(&chamber.clients[client], born, within);
+        clients.all(|client| !using(client) || goes_on(client))
+            && (world.left(Misfortune::Lapse) > 0 || !self.is_late_for_some(world, (born, within)))
     }
 
     /// Whether somebody waits while a promise to it is on its way that is over by then.
-    fn is_late_for_some(&self, world: &World, born: u8) -> bool {
+    fn is_late_for_some(&self, world: &World, (born, within): (u8, u8)) -> bool {
         let waits = |client: usize| {
             matches!(self.parts.clients.get(world.client(client)), Client::Waiting { .. })
         };
         let mut parcels = world.queues().iter().flat_map(|&queue| self.parts.queues.get(queue));
         parcels.any(|parcel| {
             let promise = self.parts.messages.card(parcel.message).promise;
-            !parcel.expired && parcel.born <= born && promise.is_some_and(waits)
+            let ended = parcel.born <= born && self.span_of(parcel) < within;
+            !parcel.expired && ended && promise.is_some_and(waits)
         })
     }
 
     /// An alarm rings that says what is over.
     pub(crate) fn ring_in_order(&mut self, world: &mut World, node: NodeId, alarm: u32) {
         let chamber = self.chamber.as_mut().expect("only where there is a council");
-        let place = chamber.alarms.iter().position(|it| (it.0, it.1) == (node, alarm));
+        let place = chamber.alarms.iter().position(|it| (it.node, it.alarm) == (node, alarm));
         let Some(place) = place else { return };
-        let (_, _, born) = chamber.alarms.remove(place);
+        let Armed { born, within, .. } = chamber.alarms.remove(place);
         if *self.parts.alarms.card(alarm) == Lapse::Licences {
             for member in &mut chamber.nodes {
                 member.ask = member.ask.filter(|(_, since)| *since > born);
             }
             return;
         }
-        if self.is_late_for_some(world, born) {
+        for promises in &mut chamber.clients {
+            *promises = spans::left(promises, born, within);
+        }
+        if self.is_late_for_some(world, (born, within)) {
             world.spend(Misfortune::Lapse);
         }
         for place in 0..world.queues().len() {
             let queue = world.queues()[place];
             let everybody = (1u16 << CLIENTS_MAX).wrapping_sub(1) as u8;
-            world.queues_mut()[place] = self.expired(queue, everybody, born);
+            world.queues_mut()[place] = self.expired(queue, everybody, (born, within));
         }
     }
 
@@ -507,17 +533,15 @@ impl<P: Explorable> Model<'_, P> {
 
 fn renumber_licences(chamber: &mut Chamber, ends_licences: impl Fn(u32) -> bool) {
     let mut moments: Vec<(u8, bool)> = Vec::new();
-    let lulls = chamber.alarms.iter().filter(|(_, alarm, _)| ends_licences(*alarm));
-    moments.extend(lulls.map(|(_, _, born)| (*born, true)));
+    let lulls = chamber.alarms.iter().filter(|it| ends_licences(it.alarm));
+    moments.extend(lulls.map(|it| (it.born, true)));
     for member in &chamber.nodes {
         moments.extend(member.ask.iter().map(|(_, born)| (*born, false)));
         moments.extend(member.licence.iter().map(|born| (*born, false)));
     }
     let names = renumbered(moments);
-    for (_, alarm, born) in &mut chamber.alarms {
-        if ends_licences(*alarm) {
-            *born = name(&names, *born, true);
-        }
+    for armed in chamber.alarms.iter_mut().filter(|it| ends_licences(it.alarm)) {
+        armed.born = name(&names, armed.born, true);
     }
     for member in &mut chamber.nodes {
         if let Some((_, born)) = &mut member.ask {

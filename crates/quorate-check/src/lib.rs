@@ -62,6 +62,7 @@ mod search;
 mod shadows;
 mod shelf;
 mod sometimes;
+mod spans;
 mod steps;
 mod transcript;
 mod tree;

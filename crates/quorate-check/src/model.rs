@@ -12,6 +12,7 @@ use crate::court::{Court, Seen};
 use crate::parts::{Parcel, Parts};
 use crate::scope::{Network, Restart, Scope};
 use crate::sometimes::{Sightings, Sometimes};
+use crate::spans::Carried;
 use crate::steps::{Cue, NumberedEffect, Stepper, Steps, outlives_a_crash};
 use crate::world::{Layout, Misfortune, World};
 
@@ -26,8 +27,8 @@ pub(crate) struct Model<'a, P: Explorable> {
     pub(crate) sightings: Sightings,
     /// The control plane during an action, if there is one.
     pub(crate) chamber: Option<Chamber>,
-    /// Since when the promise counts that is being delivered.
-    pub(crate) carried: Option<u8>,
+    /// The promise that is being delivered.
+    pub(crate) carried: Option<Carried>,
 }
 
 /// What a participant did in an action.
@@ -212,8 +213,9 @@ impl<'a, P: Explorable> Model<'a, P> {
                 }
                 let parcel = self.take_parcel(world, from, to, place, keep);
                 let Parcel { message, expired, born, .. } = parcel;
-                let promises = self.parts.messages.card(message).promise.is_some();
-                self.carried = promises.then_some(born);
+                let card = self.parts.messages.card(message);
+                let span = card.span;
+                self.carried = card.promise.map(|_| Carried { born, span });
                 Some((to, Cue::Step { event: Event::Hear { from, message }, late: expired }))
             }
             Happening::Vanish { from, to, place } => {
@@ -296,8 +298,8 @@ impl<'a, P: Explorable> Model<'a, P> {
                 world.set_disk(node, Some(*record));
             }
             Effect::Tell { to, message } => self.tell(world, node, *to, *message),
-            Effect::Arm { alarm, .. } => {
-                self.armed(node, *alarm);
+            Effect::Arm { alarm, after } => {
+                self.armed(node, *alarm, *after);
                 let alarms = self.parts.alarms_changed(world.alarms(node), *alarm, true);
                 world.set_alarms(node, alarms);
             }
@@ -312,8 +314,8 @@ impl<'a, P: Explorable> Model<'a, P> {
             | Effect::Refuse { claim, .. }
             | Effect::Lose { claim }
                 if self.home(self.client_of(*claim)) != node => {}
-            Effect::Grant { claim, shares, .. } => {
-                self.promised(node, self.client_of(*claim));
+            Effect::Grant { claim, shares, until } => {
+                self.promised(node, self.client_of(*claim), *until);
                 let using = self.parts.put_client(Client::using(shares.clone()));
                 self.grant(world, self.client_of(*claim), using)?;
             }
@@ -346,7 +348,9 @@ impl<'a, P: Explorable> Model<'a, P> {
             Effect::Anomaly { .. } => unreachable!("it is forbidden"),
             Effect::AskLicence { term, .. } => self.asked(node, *term),
             Effect::Vouch { term, naming } => self.vouched(*term, *naming),
-            Effect::Extend { claim, .. } => self.promised(node, self.client_of(*claim)),
+            Effect::Extend { claim, until } => {
+                self.promised(node, self.client_of(*claim), *until);
+            }
             Effect::Persist(_) => {} // Nothing that the model sees.
         }
         Ok(())
@@ -452,14 +456,6 @@ impl<'a, P: Explorable> Model<'a, P> {
         Ok(())
     }
 
-    /// Whether some arbiter counts units as this client's, or a message on its way gives it some.
-    fn is_promised(&self, world: &World, client: usize) -> bool {
-        let books = world.nodes().filter_map(|node| world.participant(node));
-        let mut on_the_way = world.queues().iter().flat_map(|&queue| self.parts.queues.get(queue));
-        books.into_iter().any(|p| self.parts.participants.card(p).holders & 1 << client != 0)
-            || on_the_way.any(|p| self.parts.messages.card(p.message).promise == Some(client))
-    }
-
     /// Takes the alarm down. If it says that leases are over, messages that promise them come too
     /// late.
     fn ring(&mut self, world: &mut World, node: NodeId, place: usize) -> u32 {
@@ -477,7 +473,7 @@ impl<'a, P: Explorable> Model<'a, P> {
         if lapsed != 0 {
             for from in self.promisers(world, node) {
                 for to in world.nodes() {
-                    let queue = self.expired(world.queue(from, to), lapsed, 0);
+                    let queue = self.expired(world.queue(from, to), lapsed, (0, u8::MAX));
                     world.set_queue(from, to, queue);
                 }
             }
@@ -485,14 +481,16 @@ impl<'a, P: Explorable> Model<'a, P> {
         alarm
     }
 
-    /// A queue in which the promises to these clients that are not younger are marked as too late.
+    /// A queue in which the promises to these clients that are not younger, nor longer than so many
+    /// leases of the scope, are marked as too late.
     /// Of several late ones to one client only the last are kept, as many as there may be copies:
     /// the others are lost, or an arbiter that grants again and again could fill the link without
     /// end.
-    pub(crate) fn expired(&mut self, queue: u32, lapsed: u8, born: u8) -> u32 {
+    pub(crate) fn expired(&mut self, queue: u32, lapsed: u8, (born, within): (u8, u8)) -> u32 {
         let promise = |parcel: &Parcel| self.parts.messages.card(parcel.message).promise;
         let lapses = |parcel: &Parcel| {
-            parcel.born <= born && promise(parcel).is_some_and(|c| lapsed & 1 << c != 0)
+            let ended = parcel.born <= born && self.span_of(parcel) < within;
+            ended && promise(parcel).is_some_and(|c| lapsed & 1 << c != 0)
         };
         let parcels = self.parts.queues.get(queue);
         if !parcels.iter().any(|parcel| !parcel.expired && lapses(parcel)) {

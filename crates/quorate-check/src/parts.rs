@@ -40,6 +40,8 @@ pub(crate) struct MessageCard {
     numbers: u32,
     /// The client whose deadline it sets.
     pub(crate) promise: Option<usize>,
+    /// How long that lasts, among the leases of the scope.
+    pub(crate) span: u8,
 }
 
 /// Which clients must have stopped before an alarm rings.
@@ -134,7 +136,8 @@ impl<P: Explorable> Parts<P> {
         }
         let numbers = self.names.put(NumberSet::collect(|see| message.numbers(see)));
         let promise = P::promise(&message).and_then(|claim| scope.client_of(claim));
-        self.messages.put(message, |_| MessageCard { numbers, promise })
+        let span = P::lasts(&message).map_or(scope.span_of(0), |lasts| scope.span(lasts));
+        self.messages.put(message, |_| MessageCard { numbers, promise, span })
     }
 
     pub(crate) fn put_record(&mut self, mut record: P::Durable) -> u32 {
@@ -149,7 +152,7 @@ impl<P: Explorable> Parts<P> {
         self.alarms.put(alarm, |alarm| match P::lease_end(alarm) {
             LeaseEnd::Nothing => Lapse::Nothing,
             LeaseEnd::Of(claim) => Lapse::Of(scope.client_of(claim)),
-            LeaseEnd::Earlier => Lapse::Earlier,
+            LeaseEnd::Earlier | LeaseEnd::Promises => Lapse::Earlier,
             LeaseEnd::Licences => Lapse::Licences,
         })
     }

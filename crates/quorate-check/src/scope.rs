@@ -1,6 +1,7 @@
 //! How large a world is explored: who is there, what they want, and how much may go wrong.
 
 use std::fmt;
+use std::time::Duration;
 
 use quorate_core::{Claim, ClaimId, NodeId, NodeSet, Protocol, Units};
 
@@ -35,6 +36,8 @@ pub struct Scope<P: Protocol> {
     /// Whether every history without a fault must end: no state may come back. For protocols that
     /// repeat nothing by themselves.
     pub ends: bool,
+    /// How long a lease is at first and after each change, where that changes.
+    pub leases: Vec<Duration>,
     /// The control plane that says who decides, for protocols that ask one.
     pub council: Option<Council>,
     /// Whether clocks and fences are renamed to a canonical form. Only tests of the renaming itself
@@ -136,6 +139,7 @@ impl<P: Protocol> Scope<P> {
             trusts_again: true,
             copies_max: 1,
             ends: false,
+            leases: Vec::new(),
             council: None,
             renaming: true,
         })

@@ -31,11 +31,13 @@ pub enum Sometimes {
     ShadowOpened,
     /// More units are in use than the pool has since it was changed.
     MoreThanThereAre,
+    /// Somebody uses units by a longer lease than the pool has since it was changed.
+    LongerThanNow,
 }
 
 impl Sometimes {
     /// All of them.
-    pub const ALL: [Sometimes; 13] = [
+    pub const ALL: [Sometimes; 14] = [
         Sometimes::Enter,
         Sometimes::Full,
         Sometimes::Overtake,
@@ -49,6 +51,7 @@ impl Sometimes {
         Sometimes::OpenedByTime,
         Sometimes::ShadowOpened,
         Sometimes::MoreThanThereAre,
+        Sometimes::LongerThanNow,
     ];
 }
 
@@ -68,6 +71,7 @@ impl fmt::Display for Sometimes {
             Sometimes::OpenedByTime => "a seat with holders opens by time",
             Sometimes::ShadowOpened => "a shadow with holders takes over",
             Sometimes::MoreThanThereAre => "more units in use than there are",
+            Sometimes::LongerThanNow => "a lease in force that is longer than the pool's",
         })
     }
 }

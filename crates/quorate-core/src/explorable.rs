@@ -1,6 +1,8 @@
 //! What a model checker must know about a protocol beyond driving it: which numbers only count, and
 //! what the arithmetic of leases forbids.
 
+use std::time::Duration;
+
 use crate::{ClaimId, NodeId, Numbers, Protocol};
 
 /// A protocol whose state space can be explored exhaustively.
@@ -22,6 +24,11 @@ pub trait Explorable: Numbers + Protocol<Message: Numbers, Durable: Numbers> {
     /// lease has run out, such a message arrives after the deadline it carries: the checker then
     /// delivers it with [`crate::Seat::now`] at [`crate::Moment::NEVER`].
     fn promise(message: &Self::Message) -> Option<ClaimId>;
+
+    /// How long that promise lasts from when it was made, if the message says so and not the pool.
+    fn lasts(_message: &Self::Message) -> Option<Duration> {
+        None
+    }
 
     /// Whether this participant counts on what `arbiter` promised this claim although its client
     /// has no grant yet, as one does that waits for the rest of a quorum. It has a deadline of its

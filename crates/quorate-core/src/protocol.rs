@@ -274,6 +274,9 @@ pub enum LeaseEnd {
     /// Whoever was promised anything before this participant booted, and has not renewed with it
     /// since, has passed its own deadline.
     Earlier,
+    /// Whoever was promised anything before the alarm was armed, and nothing since, has passed its
+    /// own deadline. Nobody waits for that: this participant only knows it then.
+    Promises,
     /// No lease, but every licence ([`crate::Charter::Licensed`]) that anybody asked for before the
     /// alarm was armed.
     Licences,

@@ -275,9 +275,10 @@ impl Claimed {
 
     /// Its client may go on until then. Says whether that is worth a renewal: at least half of the
     /// longest time it was ever given here. Less is what a node that is cut off from those who
-    /// decide can still scrape together from what it heard before, and says nothing new.
-    pub(crate) fn is_given(&mut self, until: Moment, now: Moment) -> bool {
-        let left = until.since(now);
+    /// decide can still scrape together from what it heard before, and says nothing new. What is
+    /// longer than a lease was given before the pool had a shorter one.
+    pub(crate) fn is_given(&mut self, until: Moment, now: Moment, lease: Duration) -> bool {
+        let left = until.since(now).min(lease);
         self.span = self.span.max(left);
         left >= self.span / 2
     }
@@ -433,6 +434,13 @@ impl Ledger {
 
     pub(crate) fn get_mut(&mut self, id: &ClaimId) -> Option<&mut Claimed> {
         self.live.get_mut(id).or_else(|| self.past.get_mut(id)).map(|claimed| &mut **claimed)
+    }
+
+    /// No client is given longer than this at once: what is worth a renewal is judged by that.
+    pub(crate) fn shorten(&mut self, lease: Duration) {
+        for claimed in self.live.values_mut() {
+            claimed.span = claimed.span.min(lease);
+        }
     }
 
     /// Those that are not over, and then those that are.

@@ -27,6 +27,9 @@ pub struct Goods {
     /// How long a grant lasts without renewal. There is no pool without a lease: a lost release
     /// would lose units.
     pub lease: Lease,
+    /// For pools whose lease is another than it was: what it was before. Promises by those leases
+    /// may be in force, and homes may know another lease than those who decide do.
+    pub lease_ever: Option<LeaseEver>,
     /// How long a home lets a claim wait before it asks again, once to twice this.
     pub retry: Duration,
     /// Who may pass whom.
@@ -55,6 +58,7 @@ impl Goods {
             units,
             ever: None,
             lease: Lease::new(Duration::from_secs(10), 200),
+            lease_ever: None,
             retry: Duration::from_secs(1),
             fairness: Fairness::Fifo,
             durable: false,
@@ -73,6 +77,12 @@ impl Goods {
             return self.units;
         }
         self.ever.map_or(self.units, |ever| ever.max(self.units))
+    }
+
+    /// How long any promise may last that was ever made in this pool.
+    pub fn longest(&self) -> Duration {
+        let lease = self.lease.length();
+        self.lease_ever.map_or(lease, |ever| ever.longest.max(lease))
     }
 
     /// Most units of what a client shows, as a home judges it, which may know less than whoever
@@ -250,6 +260,15 @@ impl Goods {
         }
         allocator
     }
+}
+
+/// What leases a pool has had.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LeaseEver {
+    /// The one with which it was made.
+    pub first: Duration,
+    /// The longest, before and now.
+    pub longest: Duration,
 }
 
 /// The units in both lists.

@@ -28,4 +28,4 @@ pub mod ticket;
 pub mod voting;
 
 pub use attempt::Attempt;
-pub use goods::{Fairness, Goods, TEXT_MAX};
+pub use goods::{Fairness, Goods, LeaseEver, TEXT_MAX};

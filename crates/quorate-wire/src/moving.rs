@@ -18,6 +18,7 @@ coded!(enum Message {
     3 => Books(books),
     4 => Tell { term: Boot, boot: Boot, naming, all, granted, ended },
     5 => Told { term: Boot, naming, all, claims },
+    6 => Promise { term: Boot, lease, word },
 });
 
 impl Wire for Moving {

@@ -188,7 +188,7 @@ fn ticket_messages() -> Vec<(ticket::Message, &'static str)> {
 }
 
 fn moving_messages() -> Vec<(moving::Message, &'static str)> {
-    use moving::Message::{Answer, Books, Roll, Tell, Told, Word};
+    use moving::Message::{Answer, Books, Promise, Roll, Tell, Told, Word};
     let (claim, attempt, sent) = (CLAIM, ATTEMPT, Moment(1000));
     let wanted = Wanted::any(Units::new(2, 4).unwrap());
     let request = CentralWord::Request { claim, attempt, wanted: wanted.clone(), sent };
@@ -224,6 +224,14 @@ fn moving_messages() -> Vec<(moving::Message, &'static str)> {
         (
             Told { term: 3, naming: 5, all: false, claims: vec![(claim, Fence(9))] },
             "050305000101ac0209",
+        ),
+        (
+            Promise {
+                term: 300,
+                lease: Duration::from_nanos(1000),
+                word: CentralWord::Renewed { claim, attempt, sent },
+            },
+            "06ac02e8070501ac020205e807",
         ),
     ]
 }

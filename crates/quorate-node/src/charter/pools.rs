@@ -24,7 +24,7 @@ const GLANCE: Duration = Duration::from_millis(1500);
 
 /// What changes while everything runs (charter spec 3): all that the checker was shown, or that
 /// only nodes know.
-const LIVE: [&str; 6] = ["units", "claim_min", "claim_max", "fairness", "retry", "grace"];
+const LIVE: [&str; 7] = ["units", "lease", "claim_min", "claim_max", "fairness", "retry", "grace"];
 
 /// What is to be changed, and that in words.
 pub(crate) struct Plan {
@@ -252,7 +252,7 @@ impl Hall {
     ) -> Result<Plan, Problem> {
         let (kept, text, past) = self.there(charter, name, if_generation)?;
         let is = self.sound(name, &text, past)?;
-        let next = past.after(is.units, true);
+        let next = past.after(&is, is.lease.length(), true);
         let mut plan = Plan { changes: Vec::new(), words: vec![format!("pool {name} is deleted")] };
         if !dry_run {
             plan.changes.push(put(name, (&text, next), kept));
@@ -301,8 +301,7 @@ impl Hall {
                 LIVE.join(", ")
             ))
         })?;
-        let next = past.after(0, false);
-        self.sound(name, after, next)?;
+        let next = self.next(name, (before, past), after)?;
         let changes = vec![put(name, (after, next), kept)];
         Ok(Plan { changes, words: vec![format!("pool {name} is made again")] })
     }
@@ -321,9 +320,7 @@ impl Hall {
             let words = vec![format!("pool {name} is there as it should be")];
             return Ok(Plan { changes: Vec::new(), words });
         }
-        let is = self.sound(name, &before, past)?;
-        let next = past.after(is.units, false);
-        self.sound(name, &after, next)?;
+        let next = self.next(name, (&before, past), &after)?;
         unchanged_but_live(&before, &after).map_err(|difference| {
             conflict(format!(
                 "{} of pool {name:?} does not change while nodes run ({difference}): these do: {}, \
@@ -336,6 +333,18 @@ impl Hall {
         let words: Vec<String> = differences.iter().map(ToString::to_string).collect();
         let words = vec![format!("pool {name} is changed: {}", words.join(", "))];
         Ok(Plan { changes: vec![put(name, (&after, next), kept)], words })
+    }
+
+    /// What is to be kept of a pool's past when it is another, which it can be.
+    fn next(
+        &self,
+        name: &str,
+        (before, past): (&Text, Past),
+        after: &Text,
+    ) -> Result<Past, Problem> {
+        let was = self.sound(name, before, past)?;
+        let is = self.sound(name, after, past)?;
+        Ok(past.after(&was, is.lease.length(), false))
     }
 
     /// Whether a pool of this name can be this.

@@ -4,7 +4,7 @@ use quorate_client::{Client, ViewError, Views};
 use quorate_core::{Effect, Event};
 
 use super::*;
-use crate::config::{Added, Data, Past, Text};
+use crate::config::{Added, Data, Past, PoolDef, Text};
 use crate::seat::{Origin, Place};
 
 fn text(node: &str) -> String {
@@ -169,6 +169,15 @@ fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was
         assert!(why.contains("written into every node's file"), "{why}");
     }
     assert!(Text::read("name = \"x\"\nunits = 1").is_err());
+    let leased = |lease| config.define("new", &written(lease), Past::default()).unwrap();
+    let (short, long) = (leased("units = 1\nlease = \"10s\""), leased("units = 1\nlease = \"1m\""));
+    let after = |past: Past, was: &PoolDef, is: &PoolDef| past.after(was, is.lease.length(), false);
+    let same = after(Past::default(), &short, &short);
+    assert_eq!((same.leases, same.lease_ever()), (None, None));
+    let longer = after(same, &short, &long);
+    let again = after(longer, &long, &short);
+    assert_eq!((longer.leases, again.leases), (Some((10_000, 60_000)), Some((10_000, 60_000))));
+    assert_eq!(Text::kept(&text.keep(again)), Ok((text.clone(), again)));
     assert!(config.in_file("old").is_some() && config.in_file("ci-1").is_some());
     assert!(config.in_file("new").is_none());
     let added = {
@@ -283,10 +292,23 @@ async fn changes(views: &Views, client: &Client) {
     assert!(why.contains("3 units asked of a pool of 2"), "{why}");
     let stale = AmendRequest { if_generation: Some(lowered.version - 1), ..set("units = 9") };
     assert!(refused(views.amend_pool("more", &stale).await).contains("look at it again"));
-    for wrong in ["lease = \"30s\"", "drift_ppm = 9", "units = [{ name = \"a\" }]", "units = 0"] {
+    for wrong in [
+        "lease = \"1s\"",
+        "shadow = false",
+        "drift_ppm = 9",
+        "units = [{ name = \"a\" }]",
+        "units = 0",
+    ] {
         refused(views.amend_pool("more", &set(wrong)).await);
     }
     refused(views.amend_pool("nobody", &set("units = 1")).await);
+    assert_eq!(kept.is_lost(), None);
+    // Longer, then shorter than it was: what is held is held.
+    for lease in ["lease = \"30s\"", "lease = \"20s\""] {
+        views.amend_pool("more", &set(lease)).await.unwrap();
+        let shown = views.definition("more").await.unwrap().definition;
+        assert!(shown.contains(lease), "{shown}");
+    }
     assert_eq!(kept.is_lost(), None);
 
     let why = refused(views.delete_pool("more", None, None, false).await);
@@ -307,7 +329,7 @@ async fn changes(views: &Views, client: &Client) {
     assert_eq!(kept.is_lost(), None);
 
     // Made again: whoever kept something keeps it, nobody else has that, and fences go on.
-    let why = refused(views.create_pool("more", &define("units = 5\nlease = \"30s\"")).await);
+    let why = refused(views.create_pool("more", &define("units = 5\nshadow = false")).await);
     assert!(why.contains("was deleted that was another"), "{why}");
     let again = views.create_pool("more", &define("units = 4")).await.unwrap();
     assert_eq!(again.changes, ["pool more is made again"]);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
+use quorate_protocols::LeaseEver;
 use toml::{Table, Value};
 
 use super::{Config, ConfigError, Names, PoolDef, low};
@@ -25,6 +27,10 @@ pub(crate) struct Past {
     pub(crate) changes: u32,
     /// The most units that it ever had.
     pub(crate) units: u32,
+    /// If its lease was ever another than it is or was: the first one and the longest, in
+    /// milliseconds.
+    #[serde(default)]
+    pub(crate) leases: Option<(u64, u64)>,
     /// Whether it was deleted. What is written down of it stays, so that fences go on if it is made
     /// again, and nobody is given what somebody has kept.
     #[serde(default)]
@@ -32,10 +38,24 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// After one more change of a pool that had so many units.
-    pub(crate) fn after(self, units: u32, deleted: bool) -> Past {
-        let Past { changes, units: most, .. } = self;
-        Past { changes: changes.saturating_add(1), units: most.max(units), deleted }
+    /// After one more change of a pool that was like this.
+    pub(crate) fn after(self, was: &PoolDef, lease: Duration, deleted: bool) -> Past {
+        let Past { changes, units, leases, .. } = self;
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let (before, after) = (millis(was.lease.length()), millis(lease));
+        let leases = match leases {
+            None if before == after => None,
+            None => Some((before, before.max(after))),
+            Some((first, longest)) => Some((first, longest.max(before).max(after))),
+        };
+        Past { changes: changes.saturating_add(1), units: units.max(was.units), leases, deleted }
+    }
+
+    /// What leases it has had, if there is more than one.
+    pub(crate) fn lease_ever(&self) -> Option<LeaseEver> {
+        let (first, longest) = self.leases?;
+        let [first, longest] = [first, longest].map(Duration::from_millis);
+        Some(LeaseEver { first, longest })
     }
 }
 
@@ -97,9 +117,11 @@ impl Text {
         if past == Past::default() {
             return self.lines();
         }
-        let Past { changes, units, deleted } = past;
+        let Past { changes, units, leases, deleted } = past;
+        let leases = leases.map(|(first, longest)| format!(", leases = [{first}, {longest}]"));
+        let leases = leases.unwrap_or_default();
         let deleted = if deleted { ", deleted = true" } else { "" };
-        let past = format!("changes = {changes}, units = {units}{deleted}");
+        let past = format!("changes = {changes}, units = {units}{leases}{deleted}");
         self.lines() + &format!("{FORMERLY} = {{ {past} }}\n")
     }
 

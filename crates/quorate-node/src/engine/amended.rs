@@ -38,6 +38,8 @@ impl Engine {
         let (pool, edition) = (def.protocol.rules.pool(&pool.name, members), added.edition);
         let amended = Amended { pool, edition, grace: def.grace };
         self.refuse_unfit(seat, &def);
+        // What is worth a renewal is judged by what it is now.
+        self.pools[seat].ledger.shorten(def.lease.length());
         if let Err(error) = self.act(seat, |seat, now, effects| seat.amend(now, amended, effects)) {
             tracing::warn!(pool = %self.pools[seat].name, %error, "it cannot be changed here");
         }

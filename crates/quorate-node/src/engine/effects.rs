@@ -149,7 +149,7 @@ impl Engine {
         let made = claimed.made;
         pool.ledger.change(&claim, State::Granted { shares, until, since: now });
         if let Some(claimed) = pool.ledger.get_mut(&claim) {
-            claimed.is_given(until, now);
+            claimed.is_given(until, now, pool.def.lease.length());
         }
         if pool.ledger.passes(made) {
             pool.meters.overtakes.inc();
@@ -175,7 +175,7 @@ impl Engine {
             State::Waiting | State::Over { .. } => return,
         };
         let new = State::Granted { shares: shares.clone(), until, since };
-        let renewed = claimed.is_given(until, now);
+        let renewed = claimed.is_given(until, now, pool.def.lease.length());
         pool.ledger.change(&claim, new);
         if !renewed {
             return; // Whoever asked for it waits on, and hears that it is unknown if no more comes.

@@ -9,6 +9,7 @@ pub(super) fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Goods, St
     let mut goods = Goods::new(basis.units);
     goods.lease = basis.lease;
     goods.ever = basis.past.map(|past| past.units.max(basis.units));
+    goods.lease_ever = basis.past.and_then(|past| past.lease_ever());
     if basis.past.is_some_and(|past| past.deleted) {
         goods.units = 0;
     }

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Clock, Fact, Fence, Lease, Moment, NodeId, NodeSet, Refusal, Shares, Stamp,
-    Wanted,
+    Claim, ClaimId, Clock, Fact, Fence, Moment, NodeId, NodeSet, Refusal, Shares, Stamp, Wanted,
 };
 
 use super::choice::{choose, wish_of};
@@ -46,8 +45,8 @@ impl Asks for Permissions {
         pool.retry
     }
 
-    fn lease(pool: &Pool) -> &Lease {
-        &pool.lease
+    fn longest(pool: &Pool) -> Duration {
+        pool.lease.length()
     }
 
     fn phase(local: &mut Local) -> &mut Phase {

@@ -39,6 +39,10 @@ pub(crate) struct Arbiter {
     pub(crate) fence: Fence,
     /// Whether promises of an earlier life may still be in force.
     pub(crate) grace: bool,
+    /// How long a promise may last that somebody else made, before now: at least a lease.
+    pub(crate) longest: Duration,
+    /// Claims that were promised something by another lease than the pool has now: the longest.
+    pub(crate) promised: BTreeMap<ClaimId, Duration>,
     /// Whether the record has grants that are over.
     pub(crate) lag: Lag,
 }
@@ -71,6 +75,8 @@ impl Arbiter {
             tags: Tags::default(),
             fence: Fence::floor(seat.boot),
             grace: false,
+            longest: seat.pool.goods.longest(),
+            promised: BTreeMap::new(),
             lag: Lag::default(),
         };
         match start {
@@ -93,7 +99,7 @@ impl Arbiter {
             }
         }
         if arbiter.grace {
-            out.arm(Alarm::Grace, seat.pool.goods.lease.length());
+            out.arm(Alarm::Grace, arbiter.longest);
         }
         arbiter
     }
@@ -245,7 +251,7 @@ impl Arbiter {
         if anew {
             *waited = Duration::ZERO;
             // Not written down: after a restart no try can be declined.
-            post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
+            post.out.arm(Alarm::LeaseEnd(claim), self.keeps(seat, claim));
         }
         let (node, answer) = self.entries[&claim].answer(claim);
         post.send(node, answer);
@@ -278,10 +284,11 @@ impl Arbiter {
             return post.send(asker.node, Message::Lost { claim, attempt, fence });
         };
         self.end_moves(claim, &left);
+        self.is_renewed(seat, claim);
         if known.map(|(by, _)| by) != Some(asker) || !left.is_empty() {
             self.write_down(seat, post.out);
         }
-        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
+        post.out.arm(Alarm::LeaseEnd(claim), self.keeps(seat, claim));
         post.send(asker.node, Message::Renewed { claim, attempt, sent });
         self.tell_moves(claim, post);
         if !left.is_empty() {
@@ -320,6 +327,9 @@ impl Arbiter {
         let (arrived, wanted, others) = (seat.now, Wanted::any(units), Vec::new());
         let booked = Booked { asker, stamp, wanted, sent, arrived, others, state };
         self.entries.insert(claim, Box::new(booked));
+        if self.longest > seat.pool.goods.lease.length() {
+            self.promised.insert(claim, self.longest);
+        }
         true
     }
 
@@ -405,6 +415,7 @@ impl Arbiter {
     /// Takes a claim out of the books: whether it held units, if it was there.
     pub(super) fn remove(&mut self, claim: ClaimId) -> Option<bool> {
         let booked = self.entries.remove(&claim)?;
+        self.promised.remove(&claim);
         match &booked.state {
             State::Waiting => {
                 let queued = self.allocator.cancel(booked.ticket(claim));

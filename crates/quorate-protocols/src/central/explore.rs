@@ -28,6 +28,8 @@ numbers!(Arbiter {
     tags: plain,
     fence,
     grace,
+    longest: plain,
+    promised: plain,
     lag: plain
 });
 numbers!(Booked { asker: plain, stamp, wanted, sent, arrived, others, state });

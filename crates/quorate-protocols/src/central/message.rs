@@ -52,6 +52,11 @@ impl Message {
         }
     }
 
+    /// Whether it sets the deadline of a holder.
+    pub(super) fn promises(&self) -> bool {
+        matches!(self, Message::Grant { .. } | Message::Renewed { .. })
+    }
+
     pub(super) fn is_for_arbiter(&self) -> bool {
         match self {
             Message::Request { .. }

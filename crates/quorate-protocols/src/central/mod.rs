@@ -41,6 +41,7 @@ mod absent;
 pub(crate) mod arbiter;
 pub(crate) mod booked;
 mod explore;
+mod leases;
 mod message;
 mod moves;
 pub mod moving;
@@ -118,7 +119,7 @@ impl Central {
                 None => post.out.anomaly(from, "a message for the arbiter, which this node is not"),
             }
         } else if from == seat.pool.arbiter {
-            self.requester.hear(seat, message, post);
+            self.requester.hear(seat, None, message, post);
         } else {
             post.out.anomaly(from, "an arbiter's message from a node that is not the arbiter");
         }

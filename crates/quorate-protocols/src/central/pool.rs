@@ -154,6 +154,21 @@ pub(crate) enum Mutant {
     ForgetRemoved,
     /// A change of the pool begins fences anew (charter spec 3).
     FencesAnew,
+    /// The seat of a term waits for promises of earlier ones by the lease that the pool has now
+    /// (charter spec 3).
+    GraceByNewLease,
+    /// What was promised by an earlier lease is kept by the new one once it is renewed (charter
+    /// spec 3).
+    KeepByNewLease,
+    /// A grant that is told later than it was made counts by the lease of now (charter spec 3).
+    TellByNewLease,
+    /// Homes count by the lease of which they have heard (charter spec 3).
+    CountByOwnLease,
+    /// A home that forgot, and hears of a longer lease, knows all of its clients as soon as ever
+    /// (charter spec 3).
+    CompleteByOldLease,
+    /// Nothing is waited for that was promised by an earlier definition (charter spec 3).
+    SettleAtOnce,
     /// Claims for more than there is now wait on (charter spec 3).
     WaitForNothing,
 }

@@ -79,8 +79,8 @@ impl Asks for Requests {
         pool.goods.retry
     }
 
-    fn lease(pool: &Pool) -> &Lease {
-        &pool.goods.lease
+    fn longest(pool: &Pool) -> Duration {
+        pool.goods.longest()
     }
 
     fn phase(local: &mut Self::Local) -> &mut Phase<Wait> {
@@ -213,15 +213,23 @@ impl Decided for Requests {
 }
 
 impl Requester {
-    pub(super) fn hear(&mut self, seat: &Seat<'_>, message: Message, post: &mut Post<'_>) {
+    /// What promises something counts by the lease that is said with it, if one is.
+    pub(super) fn hear(
+        &mut self,
+        seat: &Seat<'_>,
+        said: Option<Lease>,
+        message: Message,
+        post: &mut Post<'_>,
+    ) {
+        let lease = said.as_ref().unwrap_or(&seat.pool.goods.lease);
         match message {
             Message::Grant { claim, attempt, shares, sent, waited } => {
-                let mut until = seat.pool.goods.lease.deadline(sent, waited);
+                let mut until = lease.deadline(sent, waited);
                 if broken!(seat, CountFromReceipt) {
-                    until = seat.now.after(seat.pool.goods.lease.length());
+                    until = seat.now.after(lease.length());
                 }
                 if broken!(seat, IgnoreDrift) {
-                    until = sent.after(waited.saturating_add(seat.pool.goods.lease.length()));
+                    until = sent.after(waited.saturating_add(lease.length()));
                 }
                 if broken!(seat, RenewLateGrant)
                     && until <= seat.now
@@ -234,7 +242,8 @@ impl Requester {
                 self.on_grant(seat, (claim, attempt), shares, until, post);
             }
             Message::Renewed { claim, attempt, sent } => {
-                self.on_renewed(seat, claim, attempt, sent, post);
+                let until = lease.deadline(sent, Duration::ZERO);
+                self.on_renewed(seat, (claim, attempt), sent, (until, said.is_some()), post);
             }
             Message::Lost { claim, attempt, fence } => {
                 // Of one that waits it has nothing, and asks anew either way.
@@ -260,9 +269,9 @@ impl Requester {
     fn on_renewed(
         &mut self,
         seat: &Seat<'_>,
-        claim: ClaimId,
-        attempt: Attempt,
+        (claim, attempt): (ClaimId, Attempt),
         sent: Moment,
+        (until, may_be_shorter): (Moment, bool),
         post: &mut Post<'_>,
     ) {
         let Some(local) = self.find(claim, attempt) else {
@@ -273,8 +282,20 @@ impl Requester {
         if moved.is_some_and(|since| sent <= since) && !broken!(seat, ExtendAfterMove) {
             return;
         }
-        let until = seat.pool.goods.lease.deadline(sent, Duration::ZERO);
-        self.extend(seat, claim, until, post);
+        match local.phase {
+            // Another home, or another life of this one, may have told it a later moment by a
+            // longer lease: it has stopped when it says so, or when those who decide do.
+            Phase::Held { told: None } if may_be_shorter && until > seat.now => {
+                post.out.extend(claim, until);
+            }
+            // It was told a later moment by a longer lease, which stays; it waits for an answer.
+            Phase::Held { told: Some(told) } if may_be_shorter && until <= told => {
+                if told > seat.now {
+                    post.out.extend(claim, told);
+                }
+            }
+            _ => drop(self.extend(seat, claim, until, post)),
+        }
     }
 
     /// A client of ours is to go to another unit.

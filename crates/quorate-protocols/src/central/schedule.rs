@@ -71,7 +71,7 @@ impl Arbiter {
             post.send(node, answer.clone());
         }
         self.write_down(seat, post.out);
-        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
+        post.out.arm(Alarm::LeaseEnd(claim), self.keeps(seat, claim));
         if !broken!(seat, TellBeforePersist) {
             post.send(node, answer);
         }

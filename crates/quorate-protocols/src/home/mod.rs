@@ -55,9 +55,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
 
-use quorate_core::{
-    Claim, ClaimId, Clock, Lease, Moment, NodeId, NodeSet, Protocol, Refusal, Shares,
-};
+use quorate_core::{Claim, ClaimId, Clock, Moment, NodeId, NodeSet, Protocol, Refusal, Shares};
 
 use crate::attempt::Attempt;
 
@@ -77,8 +75,8 @@ pub(crate) trait Asks: Clone + Eq + Hash + Debug + Default {
 
     /// After how long it rings.
     fn retry(pool: &PoolOf<Self>) -> Duration;
-    /// How long a grant lasts.
-    fn lease(pool: &PoolOf<Self>) -> &Lease;
+    /// How long anything may last that a client was told at most.
+    fn longest(pool: &PoolOf<Self>) -> Duration;
     /// Whether a pool may be another from now on, so that what a client asks for need not be what
     /// there is.
     fn changes(_pool: &PoolOf<Self>) -> bool {
@@ -379,7 +377,7 @@ impl<A: Asks> Home<A> {
             Phase::Waiting(_) => unreachable!("only what a client has is lost"),
             Phase::Ending { .. } => return, // It was told before.
             // Another life told it, at most one lease ago.
-            Phase::Held { told } => told.unwrap_or(seat.now.after(A::lease(seat.pool).length())),
+            Phase::Held { told } => told.unwrap_or(seat.now.after(A::longest(seat.pool))),
         };
         post.out.lose(claim);
         if until <= seat.now || A::breaks(seat, Rule::KeepWhatIsLost) {

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_core::{
-    Claim, ClaimId, Fact, Fence, Lease, Moment, NodeId, NodeSet, Refusal, Shares, Wanted,
-};
+use quorate_core::{Claim, ClaimId, Fact, Fence, Moment, NodeId, NodeSet, Refusal, Shares, Wanted};
 
 use super::laws::Changes;
 use super::message::Message;
@@ -64,8 +62,8 @@ impl Asks for Sections {
         pool.goods.retry
     }
 
-    fn lease(pool: &Pool) -> &Lease {
-        &pool.goods.lease
+    fn longest(pool: &Pool) -> Duration {
+        pool.goods.longest()
     }
 
     fn phase(local: &mut Self::Local) -> &mut Phase<Wait> {

@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_core::{
-    Claim, ClaimId, Fact, Fence, Lease, Moment, NodeId, NodeSet, Refusal, Shares, Units,
-};
+use quorate_core::{Claim, ClaimId, Fact, Fence, Moment, NodeId, NodeSet, Refusal, Shares, Units};
 
 use super::local::{Local, Phase, Round, Said};
 use super::member::shares;
@@ -39,8 +37,8 @@ impl Asks for Tickets {
         pool.retry
     }
 
-    fn lease(pool: &Pool) -> &Lease {
-        &pool.lease
+    fn longest(pool: &Pool) -> Duration {
+        pool.lease.length()
     }
 
     fn phase(local: &mut Local) -> &mut Phase {

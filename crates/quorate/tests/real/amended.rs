@@ -140,11 +140,20 @@ pub(crate) async fn amended(name: &'static str) {
         assert_eq!(job.is_lost(), None, "a grant of units that were there no more");
     }
 
-    // Lowered under load, raised, lowered: by one node and another, and the seat moves on purpose.
-    for (node, units) in [(0, "2"), (1, "6"), (2, "1"), (0, "4")] {
-        fine(&cluster, node, &["pool", "set", "made", "--units", units]);
+    // Lowered under load, raised, lowered, with longer leases and shorter ones: by one node and
+    // another, and the seat moves on purpose.
+    let longer = |word: &str| ["units=6", "lease=40s"].contains(&word);
+    for (node, word) in [
+        (0, "units=2"),
+        (1, "units=6"),
+        (2, "lease=40s"),
+        (2, "units=1"),
+        (1, "lease=8s"),
+        (0, "units=4"),
+    ] {
+        fine(&cluster, node, &["pool", "set", "made", word]);
         let before = done.load(Ordering::Relaxed);
-        if units == "6" {
+        if longer(word) {
             let decides = format!("n{}", decider(&cluster, NODES, "made").await);
             fine(&cluster, node, &["member", "drain", &decides]);
             fine(&cluster, node, &["member", "drain", &decides, "--undo"]);
@@ -162,6 +171,8 @@ pub(crate) async fn amended(name: &'static str) {
     for one in crowd {
         one.await.expect("no unit is given twice, and fences grow");
     }
+    let history = cluster.command(0, &["history", "made"]);
+    assert!(history.contains("lease 8s (before: 40s)"), "{history}");
     // All of it is there, and no more.
     let all = connect(&cluster).await.pool("made").acquire_many(4).await.expect("all four");
     units.begin(&all);
@@ -176,6 +187,7 @@ pub(crate) async fn amended(name: &'static str) {
         (&["--units", "5", "--if-generation", "1"][..], "not 1: look at it again"),
         (&["--set-nothing"], "unexpected argument"),
         (&["drift_ppm=300"], "does not change while nodes run"),
+        (&["lease=200ms"], "too short for a seat that moves"),
         (&["units=0"], "choose 1 to"),
         (&["arbiter=n0"], "central with an arbiter"),
     ] {

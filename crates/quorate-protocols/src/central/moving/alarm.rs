@@ -17,6 +17,10 @@ pub enum Alarm {
     Licence,
     /// Seat: call those again who have not answered.
     Roll,
+    /// Nobody decides by an earlier definition of the pool any more (charter spec 3).
+    Amended,
+    /// Whatever was promised by an earlier definition is over, or was promised again since.
+    Settled,
     /// Home: whatever clients were told before this life began is over, or was shown since.
     Complete,
 }
@@ -29,6 +33,8 @@ impl fmt::Display for Alarm {
             Alarm::Grace => f.write_str("grace-of-term"),
             Alarm::Licence => f.write_str("licence"),
             Alarm::Roll => f.write_str("roll"),
+            Alarm::Amended => f.write_str("amended"),
+            Alarm::Settled => f.write_str("settled"),
             Alarm::Complete => f.write_str("complete"),
         }
     }

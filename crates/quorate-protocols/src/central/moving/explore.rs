@@ -1,5 +1,7 @@
 //! What a model checker must know about a seat that moves.
 
+use std::time::Duration;
+
 use quorate_core::{ClaimId, Explorable, Moment, Number, Numbers, numbers};
 
 use super::message::{Books, Message, Shown, Waiting};
@@ -11,9 +13,14 @@ use crate::central::Central;
 impl Explorable for Moving {
     fn promise(message: &Message) -> Option<ClaimId> {
         match message {
-            Message::Word { word, .. } => Central::promise(word),
+            Message::Word { word, .. } | Message::Promise { word, .. } => Central::promise(word),
             _ => None,
         }
+    }
+
+    fn lasts(message: &Message) -> Option<Duration> {
+        let Message::Promise { lease, .. } = message else { return None };
+        Some(*lease)
     }
 
     fn end_licence(&mut self) {
@@ -33,6 +40,7 @@ numbers!(Waiting { node, claim, attempt: plain, wanted, sent });
 numbers!(Books { of, term, granted, waiting });
 numbers!(enum Message {
     Word { term, word },
+    Promise { term, lease: plain, word },
     Roll { term },
     Answer { term, complete, sent, grants },
     Books(books),
@@ -57,7 +65,7 @@ numbers!(Reign {
 
 impl Numbers for Moving {
     fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
-        let Moving { requester, reign, applied, is_first: _, is_complete: _, early, trail } = self;
+        let Moving { requester, reign, applied, early, trail, .. } = self;
         requester.holds_mut().for_each(|has| has.numbers(see));
         reign.numbers(see);
         Option::<Tenure>::numbers(applied, see);

@@ -1,6 +1,7 @@
 //! What seats of a pool whose decider may change tell each other.
 
 use std::fmt;
+use std::time::Duration;
 
 use quorate_core::{ClaimId, Fence, Moment, NodeId, Shares, Wanted};
 
@@ -13,6 +14,9 @@ use crate::central::Message as Word;
 pub enum Message {
     /// What homes and the seat of a term say to each other, as in a pool that is pinned.
     Word { term: u32, word: Word },
+    /// A `word` of the seat that promises something, in a pool whose lease is another than it was:
+    /// it counts by this `lease`.
+    Promise { term: u32, lease: Duration, word: Word },
     /// The seat of this term asks a member for all grants of its clients.
     Roll { term: u32 },
     /// `grants`: all that are in force as far as this home knows. `complete`: it knows of all.
@@ -78,6 +82,7 @@ impl Message {
             Message::Books(books) => (&books.granted[..], &books.waiting[..]),
             Message::Tell { granted, .. } => (&granted[..], &[][..]),
             Message::Word { .. }
+            | Message::Promise { .. }
             | Message::Roll { .. }
             | Message::Answer { .. }
             | Message::Told { .. } => Default::default(),
@@ -92,7 +97,7 @@ impl Message {
 
     pub(super) fn kind(&self) -> usize {
         match self {
-            Message::Word { word, .. } => word.kind(),
+            Message::Word { word, .. } | Message::Promise { word, .. } => word.kind(),
             Message::Roll { .. } => 9,
             Message::Answer { .. } => 10,
             Message::Books(_) => 11,
@@ -106,6 +111,7 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Message::Word { term, word } => write!(f, "{word} t{term}"),
+            Message::Promise { term, lease, word } => write!(f, "{word} t{term} for {lease:?}"),
             Message::Roll { term } => write!(f, "roll t{term}"),
             Message::Answer { term, complete, grants, .. } => {
                 write!(f, "answer t{term}{}", if *complete { "" } else { ", incomplete" })?;

@@ -30,6 +30,7 @@
 
 mod alarm;
 mod amended;
+mod desk;
 mod explore;
 mod message;
 mod pool;
@@ -41,10 +42,11 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::time::Duration;
 
 use quorate_core::{
-    Charter, Effect, EffectOf, Entry, Event, EventOf, Fact, Health, Hurdle, LeaseEnd, NodeId,
-    NodeSet, Outbox, Outlook, Protocol, Purpose, Start, Tenure,
+    Charter, Effect, Entry, Event, EventOf, Fact, Health, Hurdle, Lease, LeaseEnd, NodeId, NodeSet,
+    Outbox, Outlook, Protocol, Purpose, Start, Tenure,
 };
 
 use super::requester::Requester;
@@ -53,6 +55,8 @@ use crate::attempt::{Asker, Attempt};
 use crate::central::pool::broken;
 
 pub use alarm::Alarm;
+use amended::Leases;
+use desk::{Desk, Said};
 pub use message::{Books, Message, Shown, Waiting};
 pub use pool::Pool;
 use reign::{Reign, Stage};
@@ -66,6 +70,7 @@ pub struct Moving {
     reign: Option<Box<Reign>>,
     /// Who decides, as far as this node has applied the charter.
     applied: Option<Tenure>,
+    leases: Leases,
     /// Whether this life was there when the pool began.
     is_first: bool,
     /// Whether it knows of all grants of its clients that are in force (charter spec S6).
@@ -77,35 +82,6 @@ pub struct Moving {
 }
 
 type Seat<'a> = quorate_core::Seat<'a, Moving>;
-
-/// One step under way: where effects go, and what the two halves of a seat have said and nobody has
-/// heard yet.
-struct Desk<'a> {
-    out: &'a mut Outbox<Moving>,
-    words: VecDeque<(NodeId, u32, Word)>,
-}
-
-impl Desk<'_> {
-    /// Passes on what one half of the seat wants, in its order.
-    fn take(&mut self, me: NodeId, term: u32, inner: &mut Outbox<Central>, own: Vec<Word>) {
-        for effect in inner.drain() {
-            match effect {
-                Effect::Tell { to, message } => self.words.push_back((to, term, message)),
-                other => self.out.push(lifted(other)),
-            }
-        }
-        self.words.extend(own.into_iter().map(|word| (me, term, word)));
-    }
-}
-
-/// What a pinned seat wants, as one that moves wants it.
-fn lifted(effect: EffectOf<Central>) -> EffectOf<Moving> {
-    effect.map(
-        |_| unreachable!("what is told is looked at first"),
-        Alarm::Of,
-        |_| unreachable!("a seat that moves writes nothing down"),
-    )
-}
 
 impl Moving {
     /// Lets this node's home do something.
@@ -121,7 +97,7 @@ impl Moving {
         let mut post = Post::new(seat.me, &mut inner);
         act(&mut self.requester, &at, &mut post);
         let own = std::iter::from_fn(|| post.next_own()).collect();
-        desk.take(seat.me, 0, &mut inner, own);
+        desk.take(seat.me, 0, &mut inner, (own, |_: &Word| None));
     }
 
     /// Lets this node decide something, if it is its turn. To the one who decides a term is a boot
@@ -169,7 +145,8 @@ impl Moving {
         }
         let stands_too = broken!(at, EndWhatStands);
         let ended = over.into_iter().filter_map(|it| reign.ended(it, stands_too)).collect();
-        desk.take(seat.me, reign.tenure.term, &mut outer, own);
+        let lease = |word: &Word| reign.lease(seat, word);
+        desk.take(seat.me, reign.tenure.term, &mut outer, (own, lease));
         self.tell_shadow(seat, &waits, ended, desk);
         if opens {
             self.show_all(seat, desk);
@@ -179,17 +156,23 @@ impl Moving {
     /// Carries what the two halves have said: within this node, or to another. A home speaks to
     /// whoever decides as far as it knows; if nobody does, it will ask again.
     fn carry(&mut self, seat: &Seat<'_>, desk: &mut Desk<'_>) {
-        while let Some((to, term, word)) = desk.words.pop_front() {
+        while let Some(Said { to, term, lease, word }) = desk.words.pop_front() {
             match (word.is_for_arbiter(), self.applied) {
                 (true, None) => {}
                 (true, Some(applied)) if applied.node != seat.me => {
                     desk.out.tell(applied.node, Message::Word { term: applied.term, word });
                 }
                 (true, Some(applied)) => {
-                    self.hear_word(seat, seat.me, (applied.term, word), desk);
+                    self.hear_word(seat, seat.me, (applied.term, None, word), desk);
                 }
-                (false, _) if to != seat.me => desk.out.tell(to, Message::Word { term, word }),
-                (false, _) => self.hear_word(seat, seat.me, (term, word), desk),
+                (false, _) if to != seat.me => desk.out.tell(
+                    to,
+                    match lease {
+                        Some(lease) => Message::Promise { term, lease, word },
+                        None => Message::Word { term, word },
+                    },
+                ),
+                (false, _) => self.hear_word(seat, seat.me, (term, lease, word), desk),
             }
         }
     }
@@ -200,15 +183,20 @@ impl Moving {
         &mut self,
         seat: &Seat<'_>,
         from: NodeId,
-        (term, word): (u32, Word),
+        (term, lease, word): (u32, Option<Duration>, Word),
         desk: &mut Desk<'_>,
     ) {
         if !word.is_for_arbiter() {
             let at = judge(seat, term);
             let lower_too = broken!(at, TakeLowerTerms);
             let theirs = |it: Tenure| it.term == term && it.node == from;
+            let goods = &at.pool.goods;
+            // Who does not say by which lease it promises has not heard that it ever changed.
+            let said = lease.or(goods.lease_ever.map(|ever| ever.first));
+            let said = said.filter(|_| !broken!(at, CountByOwnLease));
+            let lease = said.map(|it| Lease::new(it, goods.lease.drift_ppm()));
             if self.applied.is_some_and(|it| theirs(it) || lower_too && term < it.term) {
-                self.as_home(seat, desk, |home, at, post| home.hear(at, word, post));
+                self.as_home(seat, desk, |home, at, post| home.hear(at, lease, word, post));
             }
             return;
         }
@@ -233,7 +221,13 @@ impl Moving {
             return desk.out.anomaly(from, "books of homes that are no members");
         }
         match message {
-            Message::Word { term, word } => self.hear_word(seat, from, (term, word), desk),
+            Message::Word { term, word } => self.hear_word(seat, from, (term, None, word), desk),
+            Message::Promise { word, .. } if !word.promises() => {
+                desk.out.anomaly(from, "a promise that promises nothing");
+            }
+            Message::Promise { term, lease, word } => {
+                self.hear_word(seat, from, (term, Some(lease), word), desk);
+            }
             Message::Roll { term } => self.on_roll(seat, from, term, desk),
             Message::Answer { term, complete, sent, grants } => {
                 if self.reign.as_ref().is_some_and(|reign| reign.tenure.term == term) {
@@ -257,7 +251,10 @@ impl Moving {
             return;
         }
         let books = self.retire(seat, &tenure, desk);
-        self.applied = Some(tenure);
+        let is_news = self.applied.replace(tenure).is_none();
+        if is_news {
+            self.wait_out(seat, desk);
+        }
         let named = tenure.boot == seat.boot || broken!(judge(seat, 0), DecideInAnotherLife);
         if tenure.node == seat.me && named {
             self.found(seat, tenure, heir, desk);
@@ -304,7 +301,8 @@ impl Moving {
     fn found(&mut self, seat: &Seat<'_>, tenure: Tenure, heir: Option<u64>, desk: &mut Desk<'_>) {
         let counter_alone = broken!(judge(seat, 0), FenceByCounterAlone);
         let at = judge(seat, if counter_alone { 0 } else { tenure.term });
-        let reign = Reign::new(&at, tenure, &mut Outbox::new());
+        let mut reign = Reign::new(&at, tenure, &mut Outbox::new());
+        reign.arbiter.longest = self.leases.longest;
         self.reign = Some(Box::new(reign));
         desk.out.ask_licence(tenure.term, seat.now);
         desk.out.arm(Alarm::Licence, seat.pool.ask_every());
@@ -373,10 +371,12 @@ impl Moving {
                 desk.out.arm(Alarm::Licence, seat.pool.ask_every());
                 self.tell_again(seat, desk);
                 if broken!(judge(seat, term), GoOnUnshadowed) {
-                    self.flush(desk);
+                    self.flush(seat, desk);
                 }
             }
             Alarm::Roll => self.call_roll(seat, desk),
+            Alarm::Amended => desk.out.arm(Alarm::Settled, self.leases.longest),
+            Alarm::Settled => self.on_ring_settled(),
             Alarm::Complete => {
                 self.is_complete = true;
                 self.answer_myself(seat, desk);
@@ -395,7 +395,11 @@ impl Moving {
             self.end_waiting(desk);
             return self.as_seat(seat, desk, Reign::open);
         }
-        desk.out.arm(Alarm::Grace, at.pool.goods.lease.length());
+        let lease = match broken!(at, GraceByNewLease) {
+            true => at.pool.goods.lease.length(),
+            false => self.leases.longest,
+        };
+        desk.out.arm(Alarm::Grace, lease);
         self.as_seat(seat, desk, Reign::answer_late);
     }
 
@@ -435,10 +439,11 @@ impl Protocol for Moving {
         let is_first = start == Start::First;
         let is_complete = is_first || broken!(judge(seat, 0), CompleteAtOnce);
         if !is_complete {
-            out.arm(Alarm::Complete, seat.pool.central.goods.lease.length());
+            out.arm(Alarm::Complete, seat.pool.central.goods.longest());
         }
         let (requester, reign, applied, early, trail) = Default::default();
-        Moving { requester, reign, applied, is_first, is_complete, early, trail }
+        let leases = Leases::of(seat);
+        Moving { requester, reign, applied, leases, is_first, is_complete, early, trail }
     }
 
     fn step(&mut self, seat: &Seat<'_>, event: EventOf<Self>, out: &mut Outbox<Self>) {
@@ -554,7 +559,8 @@ impl Protocol for Moving {
     fn lease_end(alarm: &Alarm) -> LeaseEnd {
         match alarm {
             Alarm::Of(timer) => Central::lease_end(timer),
-            Alarm::Lull => LeaseEnd::Licences,
+            Alarm::Lull | Alarm::Amended => LeaseEnd::Licences,
+            Alarm::Settled => LeaseEnd::Promises,
             Alarm::Grace | Alarm::Complete => LeaseEnd::Earlier,
             Alarm::Licence | Alarm::Roll => LeaseEnd::Nothing,
         }
@@ -563,7 +569,9 @@ impl Protocol for Moving {
     fn purpose(alarm: &Alarm) -> Purpose {
         match alarm {
             Alarm::Of(timer) => Central::purpose(timer),
-            Alarm::Lull | Alarm::Grace | Alarm::Complete => Purpose::Lease,
+            Alarm::Lull | Alarm::Grace | Alarm::Amended | Alarm::Settled | Alarm::Complete => {
+                Purpose::Lease
+            }
             Alarm::Licence | Alarm::Roll => Purpose::Probe,
         }
     }

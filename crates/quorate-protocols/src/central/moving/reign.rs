@@ -4,6 +4,7 @@
 //! later term are larger than all of earlier ones (charter spec S10).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use quorate_core::{
     ClaimId, Moment, NodeId, NodeSet, Outbox, Shadow, Shares, Start, Tenure, Units,
@@ -114,6 +115,12 @@ impl Reign {
         self.settle(at, post);
     }
 
+    /// By which lease a word of this seat promises something, where that has to be said.
+    pub(super) fn lease(&self, seat: &super::Seat<'_>, word: &Word) -> Option<Duration> {
+        seat.pool.central.goods.lease_ever?;
+        self.arbiter.promises(&super::judge(seat, self.tenure.term), word)
+    }
+
     pub(super) fn hear(&mut self, at: &Seat<'_>, asker: Asker, word: Word, post: &mut Post<'_>) {
         self.arbiter.grace = !self.may_grant(at);
         match word {
@@ -208,7 +215,7 @@ impl Reign {
             self.arbiter.adopt(at, asker, claim, &shares, sent, out);
         }
         if stands && broken!(at, LeaseFromShowing) {
-            out.arm(Timer::LeaseEnd(claim), at.pool.goods.lease.length());
+            out.arm(Timer::LeaseEnd(claim), self.arbiter.keeps(at, claim));
         }
         stands
     }
@@ -235,7 +242,7 @@ impl Reign {
         let armed = [broken!(at, LeaseFromShowing), broken!(at, LeaseFromTakeover)];
         for (&claim, booked) in &self.arbiter.entries {
             if matches!(booked.state, State::Granted { .. }) && !armed.contains(&true) {
-                post.out.arm(Timer::LeaseEnd(claim), at.pool.goods.lease.length());
+                post.out.arm(Timer::LeaseEnd(claim), self.arbiter.keeps(at, claim));
             }
         }
         self.settle(at, post);
@@ -296,7 +303,7 @@ impl Reign {
         booked.asked_by(asking);
         let (node, answer) = booked.answer(claim);
         if self.stage == Stage::Open {
-            post.out.arm(Timer::LeaseEnd(claim), at.pool.goods.lease.length());
+            post.out.arm(Timer::LeaseEnd(claim), self.arbiter.keeps(at, claim));
         }
         post.send(node, answer);
     }

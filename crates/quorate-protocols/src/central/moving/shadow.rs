@@ -180,20 +180,19 @@ impl Moving {
             (reign.vouched, reign.asked) = (shadow.is_none(), None);
         }
         match shadow {
-            None => self.flush(desk),
+            None => self.flush(seat, desk),
             Some(it) if broken!(judge(seat, term), VouchAtOnce) => desk.out.vouch(term, it.naming),
             Some(_) => self.show_all(seat, desk),
         }
     }
 
     /// Nobody has to know of a grant before its home does.
-    pub(super) fn flush(&mut self, desk: &mut Desk<'_>) {
+    pub(super) fn flush(&mut self, seat: &Seat<'_>, desk: &mut Desk<'_>) {
         let Some(reign) = &mut self.reign else { return };
         for claim in std::mem::take(&mut reign.untold) {
             reign.untold.insert(claim);
             let words = reign.answers(claim, None);
-            let term = reign.tenure.term;
-            desk.words.extend(words.into_iter().map(|(to, word)| (to, term, word)));
+            desk.say(seat, reign, words);
         }
     }
 
@@ -299,7 +298,7 @@ impl Moving {
         }
         for (claim, fence) in claims {
             let words = reign.answers(claim, Some(fence));
-            desk.words.extend(words.into_iter().map(|(to, word)| (to, term, word)));
+            desk.say(seat, reign, words);
         }
         if all && !reign.vouched {
             reign.vouched = true;
@@ -335,7 +334,7 @@ impl Moving {
             {
                 reign.note_all(at, node, sent, std::slice::from_ref(&shown), post.out);
                 if broken!(at, LeaseFromTakeover) {
-                    let lease = at.pool.goods.lease.length();
+                    let lease = reign.arbiter.keeps(at, shown.claim);
                     post.out.arm(crate::central::Alarm::LeaseEnd(shown.claim), lease);
                 }
             }

@@ -12,6 +12,7 @@ pub(crate) fn pool(plan: &Plan, mutant: Option<Mutant>) -> Pool {
     let goods = Goods {
         units: plan.pool.units,
         ever: None,
+        lease_ever: None,
         lease: Lease::new(lease, plan.pool.drift_ppm),
         retry: plan.pool.retry,
         fairness: Fairness::Backfill(plan.pool.backfill),

@@ -4,6 +4,7 @@
 use quorate_check::{Budget, Scope};
 
 use super::exhaustive::{QUIET, apart, explore, found, pair, rehoming, twice};
+use super::leases::{LONG, SHORT, leased};
 use crate::central::moving::Moving;
 use crate::central::pool::Mutant;
 
@@ -48,6 +49,12 @@ fn a_client_that_changes_homes() {
 fn a_client_that_changes_homes_and_a_promise_that_comes_late() {
     let scope = rehoming(pair(Budget { lapses: 1, ..QUIET }));
     found(vec![(Mutant::EndByTry, scope, "capacity")]);
+}
+
+/// A lease that is another from some moment on, while the seat moves (charter spec 3).
+#[test]
+fn a_shorter_lease() {
+    assert_eq!(states(&leased(&[LONG, SHORT], pair(QUIET))), 2_330_748);
 }
 
 #[test]

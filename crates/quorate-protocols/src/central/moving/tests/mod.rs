@@ -2,6 +2,7 @@
 
 mod amended;
 mod exhaustive;
+mod leases;
 #[cfg(feature = "long-checks")]
 mod long;
 mod seeds;

@@ -1,7 +1,7 @@
 //! Simulated runs in which the seat moves: clean where the rules are kept, caught where one is
 //! broken. Here time is real: clocks drift, and a licence ends while messages are on their way.
 
-use quorate_core::NodeId;
+use quorate_core::{Lease, NodeId};
 use quorate_sim::{
     CouncilPlan, Needs, Plan, Profile, Recurring, Report, Span, Verdict, Watch, run, run_changing,
     swarm_command,
@@ -10,7 +10,18 @@ use quorate_sim::{
 use crate::central::moving::{Moving, Pool};
 use crate::central::pool::Mutant;
 use crate::central::tests::seeds::pool;
-use crate::goods::Fairness;
+use crate::goods::{Fairness, LeaseEver};
+
+/// What changes.
+#[derive(Clone, Copy, Debug)]
+enum Changes {
+    Units,
+    Leases,
+}
+
+impl Changes {
+    const ALL: [Changes; 2] = [Changes::Units, Changes::Leases];
+}
 
 fn play(seed: u64, profile: Profile, mutant: Option<Mutant>, stale: bool) -> Report {
     let mut plan = Plan::swarm(seed, profile, Needs::default());
@@ -30,8 +41,9 @@ fn play(seed: u64, profile: Profile, mutant: Option<Mutant>, stale: bool) -> Rep
     report
 }
 
-/// The same in a pool that is changed again and again: to fewer units and to more than it had.
-fn play_changing(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Report {
+/// The same in a pool that is changed again and again: to fewer units and to more than it had, or
+/// to shorter leases and longer ones.
+fn play_changing(seed: u64, profile: Profile, what: Changes, mutant: Option<Mutant>) -> Report {
     let mut plan = Plan::swarm(seed, profile, Needs::default());
     plan.pool.durable = false;
     let lease = plan.pool.lease.expect("central has leases").as_nanos() as u64;
@@ -46,17 +58,32 @@ fn play_changing(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Report 
     central.goods.ever = Some(first);
     let nodes = plan.nodes as usize;
     let began = Pool::new(central.clone(), nodes);
+    // Licences last as long as ever, so leases are at least as long as at first.
+    let with = |central| Pool { licence: began.licence, ..Pool::new(central, nodes) };
+    let first_lease = central.goods.lease;
+    let (length, drift) = (first_lease.length(), first_lease.drift_ppm());
     let mut editions: Vec<Pool> = Vec::new();
     for _ in 0..200 {
         let goods = &mut central.goods;
-        goods.units = 1 + dice.below(2 * u64::from(first)) as u32;
-        goods.ever = goods.ever.max(Some(goods.units));
-        goods.fairness = Fairness::Backfill(dice.below(4) as u32);
-        editions.push(Pool::new(central.clone(), nodes));
+        match what {
+            Changes::Units => {
+                goods.units = 1 + dice.below(2 * u64::from(first)) as u32;
+                goods.ever = goods.ever.max(Some(goods.units));
+                goods.fairness = Fairness::Backfill(dice.below(4) as u32);
+            }
+            Changes::Leases => {
+                let lease = length.mul_f64([1.0, 1.5, 3.0, 5.0][dice.below(4) as usize]);
+                goods.lease = Lease::new(lease, drift);
+                let longest = goods.longest();
+                goods.lease_ever = Some(LeaseEver { first: length, longest });
+            }
+        }
+        editions.push(with(central.clone()));
     }
     // The last one can serve everybody.
     central.goods.units = first;
-    editions.push(Pool::new(central, nodes));
+    central.goods.lease = first_lease;
+    editions.push(with(central));
     let watch = Watch { strict: true, ..Watch::default() };
     run_changing::<Moving>(&plan, (&began, &editions), watch)
 }
@@ -64,10 +91,10 @@ fn play_changing(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Report 
 #[test]
 fn every_fault_profile_is_survived_while_the_pool_changes_too() {
     let (mut moves, mut amendments, mut grants) = (0, 0, 0);
-    for profile in Profile::ALL {
+    for (profile, what) in Profile::ALL.into_iter().flat_map(|it| Changes::ALL.map(|w| (it, w))) {
         for seed in 0..20 {
-            let report = play_changing(seed, profile, None);
-            assert_eq!(report.verdict, Verdict::Clean, "{profile} {seed}");
+            let report = play_changing(seed, profile, what, None);
+            assert_eq!(report.verdict, Verdict::Clean, "{profile} {seed} {what:?}");
             moves += report.measures.seat_moves;
             amendments += report.measures.amendments;
             grants += report.measures.grants;
@@ -79,18 +106,25 @@ fn every_fault_profile_is_survived_while_the_pool_changes_too() {
 
 #[test]
 fn broken_rules_of_changes_are_caught() {
-    for (mutant, laws) in [
-        (Mutant::GrantRemoved, &["units in force"][..]),
-        (Mutant::ForgetRemoved, &["exclusivity", "capacity", "fence order", "no panic"]),
-        (Mutant::FencesAnew, &["fence order", "no panic"]),
+    let twice = &["exclusivity", "capacity", "fence order"][..];
+    let lost = &["exclusivity", "capacity", "fence order", "no panic"][..];
+    // The seed that notices is the first to be played.
+    for (mutant, what, first, laws) in [
+        (Mutant::GrantRemoved, Changes::Units, 0, &["units in force"][..]),
+        (Mutant::ForgetRemoved, Changes::Units, 30, lost),
+        (Mutant::FencesAnew, Changes::Units, 0, &["fence order", "no panic"]),
+        (Mutant::GraceByNewLease, Changes::Leases, 1547, twice),
+        (Mutant::KeepByNewLease, Changes::Leases, 87, twice),
+        (Mutant::CountByOwnLease, Changes::Leases, 194, twice),
+        (Mutant::SettleAtOnce, Changes::Leases, 84, twice),
     ] {
-        let law = (0..2_000).find_map(|seed| {
-            match play_changing(seed, Profile::Everything, Some(mutant)).verdict {
+        let broken =
+            |seed| match play_changing(seed, Profile::Everything, what, Some(mutant)).verdict {
                 Verdict::Broken(breach) => Some(breach.law),
                 _ => None,
-            }
-        });
-        let law = law.unwrap_or_else(|| panic!("nobody noticed {mutant:?}"));
+            };
+        let found = (first..first + 2_000).find_map(broken);
+        let law = found.unwrap_or_else(|| panic!("nobody noticed {mutant:?}"));
         assert!(laws.contains(&law), "{mutant:?}: {law}");
     }
 }
