@@ -115,6 +115,14 @@ impl Node {
         charter::restore(config, backup, after).await.map_err(StartError)
     }
 
+    /// Gives a cluster that was started without a charter its first, at its first member.
+    ///
+    /// # Errors
+    /// A member runs, or there is a charter, or the cluster is new; nothing changed.
+    pub async fn import(config: &Config) -> Result<Recovered, StartError> {
+        charter::import(config).await.map_err(StartError)
+    }
+
     /// Binds the configured addresses and starts.
     ///
     /// # Errors

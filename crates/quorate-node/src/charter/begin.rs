@@ -167,7 +167,7 @@ async fn until(is_so: impl Fn() -> bool) {
 
 /// Terms count on from any boot number that a node of an earlier cluster of these pools can have
 /// had, so that fences do too (charter spec S10): a count of starts, or minutes since 2026.
-fn incarnation(boot: u32) -> u64 {
+pub(super) fn incarnation(boot: u32) -> u64 {
     u64::from(boot.max(boot::minutes_since_2026())) / TERMS_EACH + 1
 }
 

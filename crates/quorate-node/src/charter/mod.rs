@@ -62,7 +62,7 @@ pub(crate) use begin::{Begin, STORE, declare_new};
 pub(crate) use invite::{CERTIFIED_DAYS, Seal, since_1970};
 pub(crate) use pools::no_charter;
 pub use recover::{AtRest, Recovered};
-pub(crate) use recover::{look, recover, restore};
+pub(crate) use recover::{import, look, recover, restore};
 pub(crate) use shadows::Want;
 pub(crate) use show::seat_view;
 

@@ -1,5 +1,5 @@
 //! Offline: a charter whose majority is lost goes on from one store, or one that is lost altogether
-//! from a backup (charter spec 5).
+//! from a backup (charter spec 5); and a cluster that had none gets its first.
 //!
 //! It is a later incarnation, so that fences stay monotone (charter spec S10), and another cluster
 //! by its id: no store of the life before belongs to it, and whoever starts from one and reaches
@@ -13,12 +13,13 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use quorate_charter::{
-    About, Birth, Charter, ClusterId, Newcomer, Reborn, Store, StoreError, Survivor,
+    About, Birth, Change, Charter, ClusterId, Newcomer, Reborn, Request, Store, StoreError,
+    Survivor,
 };
 use quorate_core::Fence;
 
 use super::begin::STORE;
-use super::{TERMS_EACH, addresses, drawn};
+use super::{TERMS_EACH, addresses, drawn, request_id};
 use crate::boot;
 use crate::config::{Config, Data};
 use crate::peers;
@@ -162,6 +163,59 @@ pub(crate) async fn restore(
     nobody_answers(config).await?;
     let next = next(config, &charter, after, charter.version())?;
     let (beside, reborn) = make(directory, 1, &charter, &next)?;
+    let placed = fs::rename(&beside, directory.join(STORE));
+    let placed = placed.and_then(|()| File::open(directory)?.sync_all());
+    placed.map_err(|error| format!("{}: {error}", directory.display()))?;
+    Ok(told(&reborn, &next, None))
+}
+
+/// A cluster of files, which had no charter, gets one at its first member.
+///
+/// To seats it is a later life, too: who decided before was in a file, and what that granted is
+/// known to nobody here but may be in use.
+pub(crate) async fn import(config: &Config) -> Result<Recovered, String> {
+    let directory = directory(config)?;
+    if !config.founds_charter() {
+        let first = config.members.iter().next().map_or("it", |first| first.name.as_str());
+        return Err(format!(
+            "a charter begins at the first member of the file: run this there, on {first}; nothing \
+             changed"
+        ));
+    }
+    let (_lock, is_used) = hold(directory)?;
+    if directory.join(STORE).exists() {
+        return Err(format!(
+            "{} has a charter already; nothing changed. Start this node as it is",
+            directory.display()
+        ));
+    }
+    if !is_used {
+        return Err(format!(
+            "nobody ever started from {}; nothing changed. If the cluster is new, `quorate init` \
+             founds its charter; if this machine lost its disk, start it first without [charter], \
+             as before",
+            directory.display()
+        ));
+    }
+    let keys = config.keys().map_err(|error| format!("{error}; nothing changed"))?;
+    let there = peers::there(config, keys).await;
+    if !there.is_empty() {
+        return Err(format!(
+            "members run ({}), and decide over pools as their files say; nothing changed. Stop all \
+             members first, and start them again with the new file after this",
+            there.join(", ")
+        ));
+    }
+    let about = About { addresses: addresses(config), ..About::default() };
+    let founder = Newcomer { name: config.name().to_owned(), birth: Birth(drawn()), about };
+    let incarnation = super::begin::incarnation(0);
+    let mut before = Charter::default();
+    let found =
+        Change::Found { cluster: ClusterId(drawn()), incarnation: incarnation - 1, founder };
+    let founded = before.apply(1, &Request::one(request_id(), found));
+    founded.map_err(|error| format!("{error}; nothing changed"))?;
+    let next = next(config, &before, None, before.version())?;
+    let (beside, reborn) = make(directory, 1, &before, &next)?;
     let placed = fs::rename(&beside, directory.join(STORE));
     let placed = placed.and_then(|()| File::open(directory)?.sync_all());
     placed.map_err(|error| format!("{}: {error}", directory.display()))?;

@@ -531,9 +531,15 @@ impl Config {
         let third = if self.members.len() > 2 { "" } else { "with a third member, " };
         let stops = |pool: &Arc<PoolDef>| {
             let (label, protocol) = (pool.label(), pool.protocol.name());
+            let moves = match (pool.protocol.could_move(), self.charter) {
+                (true, None) => "`[charter]` with `enabled = true` lets others decide then, ",
+                (true, Some(_)) => "without `arbiter` others decide then, ",
+                (false, _) => "",
+            };
             format!(
                 "pool {label}: {protocol} grants nothing while a node that it needs is away; \
-                 {third}`protocol = \"arbiter\"` or `\"table\"` goes on without any one node"
+                 {third}{moves}`protocol = \"arbiter\"` or `\"table\"` goes on without any one \
+                 node"
             )
         };
         self.pools.iter().filter(fragile).map(stops).collect()

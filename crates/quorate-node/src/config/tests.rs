@@ -263,6 +263,14 @@ fn pools_that_one_crash_stops_are_named_with_what_would_help() {
     assert!(told[0].starts_with("pool p: central grants nothing while a node"), "{told:?}");
     assert!(told[0].contains("`protocol = \"arbiter\"` or `\"table\"`"), "{told:?}");
     assert_eq!(of_five("arbiter", "units = 2").unwrap().fragile(), [""; 0]);
+    // Where the charter could say who decides, that is the first remedy; what is on one disk stays.
+    assert!(told[0].contains("lets others decide"), "{told:?}");
+    let durable = of_five("central", "units = 2\ndurable = true").unwrap().fragile();
+    assert!(!durable[0].contains("others decide"), "{durable:?}");
+    let charter = "units = 2\n[charter]\nenabled = true";
+    assert_eq!(of_five("central", charter).unwrap().fragile(), [""; 0]);
+    let pinned = of_five("central", &format!("arbiter = \"m0\"\n{charter}")).unwrap().fragile();
+    assert!(pinned[0].contains("without `arbiter` others decide"), "{pinned:?}");
 }
 
 #[test]

@@ -241,6 +241,11 @@ impl ProtocolDef {
         self.about.seat_moves
     }
 
+    /// Whether it could say so, and does not: what is on one disk is decided there.
+    pub(crate) fn could_move(&self) -> bool {
+        self.about.books.decide() && !self.about.seat_moves && !self.about.durable
+    }
+
     /// Which claims a pool of this name can grant among so many members while these are away.
     pub fn grants(&self, pool: &str, members: usize, away: &NodeSet) -> Outlook {
         self.rules.grants(pool, members, away)

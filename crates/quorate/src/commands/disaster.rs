@@ -1,4 +1,4 @@
-//! `quorate cluster`: for the day on which most of it is lost.
+//! `quorate cluster`: how a cluster gets a charter, and goes on when most of that is lost.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::daemon;
 use super::keep::{self, Access};
 use crate::Outcome;
 
-/// Keep a copy of the charter, and go on when its majority is lost.
+/// Begin a charter, keep a copy of it, and go on when its majority is lost.
 ///
 /// For clusters with a charter (docs/charter.md). A copy has members, pools, drains and rights, and
 /// no grants.
@@ -24,8 +24,28 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
     Backup(Backup),
+    Import(Import),
     Recover(Recover),
     Restore(Restore),
+}
+
+/// Give a cluster of files, which ran without a charter, its first.
+///
+/// Stop all members, raise `epoch` and add [charter] in all files, run this on the first member of
+/// the list, and start all again: the others are let in. Pools of `central` that name no `arbiter`
+/// then have seats that move; they grant again after a licence and a lease, since what was granted
+/// before is in no book that they could read, and whoever holds units and renews keeps them. All
+/// other pools start as after any change of epoch.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate cluster import --config n1.toml
+
+Exit codes: 0 it is done; 2 it is not, and nothing changed.")]
+struct Import {
+    /// The new configuration file of the first member.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
 }
 
 /// Write the charter to a file.
@@ -101,6 +121,7 @@ struct Restore {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.verb {
         Verb::Backup(args) => backup(args),
+        Verb::Import(args) => import(args),
         Verb::Recover(args) => recover(args),
         Verb::Restore(args) => restore(args),
     }
@@ -153,6 +174,15 @@ fn restore(args: &Restore) -> anyhow::Result<Outcome> {
     let restored = Node::restore(&config, &backup.charter, args.after);
     let done = daemon::runtime()?.block_on(restored).with_context(|| shown.to_string())?;
     say(&config, &done)
+}
+
+fn import(args: &Import) -> anyhow::Result<Outcome> {
+    let config = read(&args.config)?;
+    daemon::runtime()?.block_on(Node::import(&config))?;
+    let name = config.name();
+    crate::print(format_args!("{name}: it founds the charter at its next start"))?;
+    crate::print("start all members: seats that move grant after a licence and a lease")?;
+    Ok(Outcome::Good)
 }
 
 fn say(config: &Config, done: &Recovered) -> anyhow::Result<Outcome> {

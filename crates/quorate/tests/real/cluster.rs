@@ -354,6 +354,13 @@ impl Cluster {
         output.expect("the command was built")
     }
 
+    /// A node gets another file, which it reads at its next start.
+    pub(crate) fn rewrite(&self, node: usize, change: impl FnOnce(String) -> String) {
+        let path = self.config_path(node);
+        let text = std::fs::read_to_string(&path).expect("a config file");
+        std::fs::write(&path, change(text)).expect("a config file");
+    }
+
     /// A node that does not run loses its part of the charter.
     pub(crate) fn forget_charter(&self, node: usize) {
         for file in ["charter.redb", "charter-birth"] {

@@ -14,7 +14,7 @@
 //! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
 //! | `fleet.rs` | nodes are restarted in turn under clients that hold, wait in line and work |
 //! | `joining.rs` | a cluster grows from nothing: machines are invited and join |
-//! | `majority.rs` | most members are lost for good, or all, and one goes on |
+//! | `majority.rs` | most members are lost for good, or all, and one goes on; a cluster of files gets a charter |
 //! | `members.rs` | members give away what they decide, are removed, and come again |
 //! | `moving.rs` | the node that decides is killed and stopped, and another decides |
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
@@ -107,7 +107,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -129,6 +129,7 @@ const NAMES: [&str; 21] = [
     "a_cluster_grows_from_one_machine_while_it_is_used",
     "a_shadow_decides_at_once_whoever_dies_and_jobs_go_on",
     "every_grant_and_claim_outlives_a_restart_of_all_nodes_in_turn",
+    "a_cluster_of_files_gets_a_charter_and_nothing_is_given_away_early",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -209,6 +210,7 @@ fn main() {
     add(1, NAMES[18], Box::pin(joining::joining(NAMES[18])));
     add(2, NAMES[19], Box::pin(shadows::deaths(NAMES[19])));
     add(0, NAMES[20], Box::pin(fleet::restarts(NAMES[20], fleet::SMALL)));
+    add(0, NAMES[21], Box::pin(majority::imported(NAMES[21])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {

@@ -105,6 +105,75 @@ pub(crate) async fn lost(name: &'static str) {
     println!("{name}: ok, all pools granted {granted:.1?} after the kill, {:.0?}", began.elapsed());
 }
 
+/// A cluster whose files say who decides gets a charter: fences grow, and what was held is nobody
+/// else's before its lease is over.
+pub(crate) async fn imported(name: &'static str) {
+    let began = Instant::now();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("real-import");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder of our own");
+    let names = ["p0", "p1", "p2"];
+    let pools = Pools {
+        protocol: Protocol::Central,
+        names: names.map(String::from).into(),
+        units: 1,
+        lease: LEASE,
+        durable: false,
+        backfill: 0,
+        more: String::new(),
+    };
+    let mut cluster = Cluster::start(&folder, 3, pools, None).await;
+    let mut before = Vec::new();
+    for pool in names {
+        before.push((pool, fence_of(&cluster, 0, pool).await));
+    }
+    refused(&cluster, 0, &["import"], "this node has no charter");
+    let held = acquire(&cluster, 2, "p0").await;
+    before.push(("p0", fence(&held)));
+    for node in 0..3 {
+        cluster.rewrite(node, |text| {
+            let charter =
+                "[charter]\nenabled = true\nlicence = \"500ms\"\nsuspect_after = \"500ms\"\n";
+            let text = text.replacen("epoch = 1", "epoch = 2", 1);
+            let named = |line: &&str| !line.starts_with("arbiter");
+            text.lines().filter(named).map(|line| format!("{line}\n")).collect::<String>() + charter
+        });
+    }
+    refused(&cluster, 0, &["import"], "Stop the node first");
+    refused(&cluster, 1, &["import"], "run this there, on n0");
+    cluster.kill(0);
+    refused(&cluster, 0, &["import"], "members run (n1, n2)");
+    (0..3).for_each(|node| cluster.kill(node));
+    let killed = Instant::now();
+    let done = cluster.offline(0, &["import"]);
+    assert!(text(&done).contains("n0: it founds the charter"), "{done:?}");
+    refused(&cluster, 0, &["import"], "has a charter already");
+    for node in 0..3 {
+        cluster.restart(node, Memory::Kept);
+    }
+    until("all three vote", || {
+        let members = list(&cluster, 0).members;
+        members.len() == 3 && members.iter().all(|it| it.role == MemberRole::Voter && it.connected)
+    })
+    .await;
+    drop(held);
+    for (pool, fence) in &before {
+        let after = fence_of(&cluster, 1, pool).await;
+        assert!(after > *fence, "{pool}: {after} after {fence}");
+        let granted = killed.elapsed();
+        assert!(granted >= LEASE, "{pool} was given away after {granted:?}");
+    }
+    // Now another decides when one is gone.
+    assert!(cluster.output(0, &["pool", "create", "made", "--units", "1"]).status.success());
+    let made = fence_of(&cluster, 1, "made").await;
+    cluster.kill(2);
+    for pool in names.into_iter().chain(["made"]) {
+        assert!(fence_of(&cluster, 1, pool).await > 0, "{pool}");
+    }
+    assert!(made > 0);
+    println!("{name}: ok, {:.0?}", began.elapsed());
+}
+
 /// The incarnation that was told.
 fn later(said: &str) -> String {
     let (_, rest) = said.split_once("incarnation ").expect("it is told");
