@@ -17,6 +17,7 @@
 
 mod bytes;
 mod change;
+mod directory;
 mod invitations;
 mod members;
 mod memory;
@@ -33,6 +34,7 @@ pub use self::bytes::BytesError;
 pub use self::change::{
     About, Change, Done, Move, Newcomer, Outcome, Refusal, Refused, Request, Token,
 };
+pub use self::directory::{Differs, Directory};
 pub use self::invitations::Invitation;
 pub use self::members::{Gone, Member, Role};
 pub use self::memory::REMEMBERED;
@@ -76,7 +78,7 @@ pub struct Charter {
     cluster: Option<ClusterId>,
     incarnation: u64,
     members: BTreeMap<MemberId, Member>,
-    pools: BTreeMap<String, Kept<String>>,
+    pools: Directory<Kept<String>>,
     labels: BTreeMap<UnitName, Kept<BTreeMap<String, String>>>,
     drains: BTreeMap<UnitName, Kept<String>>,
     rights: BTreeMap<String, Kept<String>>,
@@ -115,7 +117,7 @@ impl Charter {
     }
 
     /// The definitions of pools, by name.
-    pub fn pools(&self) -> &BTreeMap<String, Kept<String>> {
+    pub fn pools(&self) -> &Directory<Kept<String>> {
         &self.pools
     }
 
@@ -180,7 +182,8 @@ impl Charter {
             return Ok(self.change(index, change)?);
         }
         let of = changes.len();
-        // Some are made before all are looked at, so there is a copy to go back to.
+        // Some are made before all are looked at, so there is a copy to go back to. It shares the
+        // pools.
         let before = self.clone();
         for (change, number) in changes.iter().zip(1..) {
             let made = match change {
@@ -278,9 +281,14 @@ impl Charter {
         named("pool", name)?;
         definition.iter().try_for_each(|text| short("definition", text))?;
         let what = || format!("pool {name:?}");
-        let text = definition.map(str::to_owned);
-        put(&mut self.pools, index, name.to_owned(), text.as_ref(), if_generation, what)?;
-        if definition.is_none() {
+        let now = self.pools.get(name).map_or(0, |kept| kept.generation);
+        unchanged(if_generation, now, what)?;
+        if let Some(text) = definition {
+            let kept = Kept { generation: index, value: text.to_owned() };
+            self.pools.insert(name.to_owned(), kept);
+        } else if !self.pools.remove(name) {
+            return Err(Refusal::Absent(what()));
+        } else {
             self.labels.retain(|(pool, _), _| pool != name);
             self.drains.retain(|(pool, _), _| pool != name);
         }

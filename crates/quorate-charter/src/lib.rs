@@ -19,9 +19,9 @@ mod raft;
 mod tests;
 
 pub use self::charter::{
-    About, BytesError, Change, Charter, Done, Gone, Invitation, Kept, Member, Move, NAME_MAX,
-    Newcomer, Outcome, PLACES_MAX, REMEMBERED, REQUEST_MAX, Reborn, Refusal, Refused, Request,
-    Role, Seat, Shadow, TEXT_MAX, TOGETHER_MAX, Token, UnitName,
+    About, BytesError, Change, Charter, Differs, Directory, Done, Gone, Invitation, Kept, Member,
+    Move, NAME_MAX, Newcomer, Outcome, PLACES_MAX, REMEMBERED, REQUEST_MAX, Reborn, Refusal,
+    Refused, Request, Role, Seat, Shadow, TEXT_MAX, TOGETHER_MAX, Token, UnitName,
 };
 pub use self::council::{Council, Licence, Reading, Status, Trouble, VOTERS_MAX};
 pub use self::names::{Birth, ClusterId, Group, Life, MemberId, RequestId};

@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use crate::chance::entropy;
 use crate::client::known;
 use crate::error::ConnectError;
+use crate::screen::{Screen, escaped};
 use crate::server::Server;
 use crate::tls::{Stream, Tls, dial, hint, told};
 
@@ -45,21 +46,6 @@ pub enum ViewError {
         /// The HTTP status.
         status: u16,
     },
-}
-
-/// Which part of a cluster [`Views::overview`] shows.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Screen {
-    /// Only pools whose name contains this...
-    pub search: String,
-    /// ...this page of them, from 0...
-    pub page: usize,
-    /// ...with so many rows.
-    pub rows: usize,
-    /// The pool that is shown in full.
-    pub pool: Option<String>,
-    /// Whether pools that grant nothing come first; else all are listed by name.
-    pub unavailable_first: bool,
 }
 
 /// Longest answer that is read, and longest time it may take.
@@ -112,12 +98,24 @@ impl Views {
         self.ask(Method::GET, "/v1/node", None::<&()>).await
     }
 
-    /// All pools.
+    /// The first pools by name.
     ///
     /// # Errors
     /// See [`ViewError`].
     pub async fn pools(&self) -> Result<PoolsView, ViewError> {
-        self.ask(Method::GET, "/v1/pools", None::<&()>).await
+        self.pools_after("").await
+    }
+
+    /// The pools with names after this one, as many as a list has.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn pools_after(&self, name: &str) -> Result<PoolsView, ViewError> {
+        let path = match name {
+            "" => "/v1/pools".to_owned(),
+            name => format!("/v1/pools?after={}", escaped(name)),
+        };
+        self.ask(Method::GET, &path, None::<&()>).await
     }
 
     /// One pool, with how much of it is held.
@@ -279,14 +277,7 @@ impl Views {
     /// # Errors
     /// See [`ViewError`].
     pub async fn overview(&self, screen: &Screen) -> Result<Overview, ViewError> {
-        let mut path = format!("/v1/overview?rows={}&page={}", screen.rows, screen.page);
-        path.push_str(&format!("&search={}", escaped(&screen.search)));
-        if let Some(pool) = &screen.pool {
-            path.push_str(&format!("&pool={}", escaped(pool)));
-        }
-        if screen.unavailable_first {
-            path.push_str("&sort=unavailable");
-        }
+        let path = screen.path();
         self.ask(Method::GET, &path, None::<&()>).await
     }
 
@@ -570,20 +561,6 @@ fn read<T: DeserializeOwned>(
 /// The path of a pool, whatever its name is made of.
 fn pool_path(pool: &str, rest: &str) -> String {
     format!("/v1/pools/{}{rest}", escaped(pool))
-}
-
-/// A text as part of an address.
-fn escaped(text: &str) -> String {
-    let mut safe = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                safe.push(char::from(byte));
-            }
-            _ => safe.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

@@ -327,7 +327,7 @@ impl App {
 
     /// Whether others may know of a pool that this node does not.
     fn must_look_for(&self, pool: &str) -> bool {
-        self.hall.is_some() && self.config.pool(pool).is_none() && is_pool_name(pool)
+        self.hall.is_some() && !self.config.names(pool) && is_pool_name(pool)
     }
 
     /// How a pool is configured, if it exists for the caller.

@@ -461,7 +461,7 @@ impl Request {
             }
             Request::Gather { question, .. } => (question.pool(), Action::See),
             Request::Order { pool, what, .. } => (Some(pool), Action::of_order(what)),
-            Request::Pools(_) | Request::Node(_) => (None, Action::See),
+            Request::Pools { .. } | Request::Node(_) => (None, Action::See),
             Request::Measure(_) => (None, Action::Measure),
             Request::Checks(_) => (None, Action::Health),
             Request::Register { pool, .. } | Request::Grants { pool, .. } => {

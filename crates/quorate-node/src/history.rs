@@ -129,6 +129,23 @@ impl History {
         }
     }
 
+    /// Pools were made, which nobody uses yet: none of them has a past of its own.
+    pub(crate) fn note_made(&mut self, first: &str, more: &[String]) {
+        let brief = Brief {
+            at_ms: now_ms(),
+            what: What::Amended,
+            pool: first,
+            claim: (0, 0),
+            units: 0,
+            took_ms: 0,
+            who: "",
+            text: "the pool was made",
+        };
+        let more_pools = u32::try_from(more.len()).unwrap_or(u32::MAX);
+        let others = more.iter().take(OTHERS_MAX).cloned().collect();
+        self.keep_notable(Record { more_pools, others, ..brief.record() });
+    }
+
     fn past(&mut self, seat: usize) -> &mut Past {
         if self.pools.len() <= seat {
             self.pools.resize_with(seat + 1, Past::default);

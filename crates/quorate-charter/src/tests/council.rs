@@ -75,7 +75,7 @@ async fn agree(cluster: &mut Cluster, done: &BTreeSet<String>) {
     for part in cluster.net.everybody() {
         let charter = part.watch().borrow().charter.clone();
         let missing: Vec<_> =
-            done.iter().filter(|name| !charter.pools().contains_key(*name)).collect();
+            done.iter().filter(|name| !charter.pools().contains_key(name)).collect();
         assert!(missing.is_empty(), "{:?} lost {missing:?}", part);
         all.insert(charter.to_bytes());
     }
@@ -419,7 +419,7 @@ async fn no_read_is_older_than_what_was_done_before_it() {
             for part in net.everybody() {
                 let before = done.lock().expect("ours").clone();
                 let Ok(reading) = part.read().await else { continue };
-                let stale = before.iter().find(|name| !reading.charter.pools().contains_key(*name));
+                let stale = before.iter().find(|name| !reading.charter.pools().contains_key(name));
                 assert_eq!(stale, None, "{part:?} at {}", reading.applied);
                 *counted.lock().expect("ours") += 1;
             }

@@ -156,7 +156,8 @@ async fn measure_standing(app: &App) {
         return;
     }
     let node = app.serving(Caller::Administrator);
-    let Ok(pools) = node.fetch(Request::Pools).await else { return };
+    let all = |reply| Request::Pools { after: String::new(), reply };
+    let Ok(pools) = node.fetch(all).await else { return };
     let mut counted: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for pool in pools.pools.iter().filter(|pool| pool.standing).take(COUNTED_MAX) {
         let Ok((def, picture)) = look(&node, &pool.name).await else { continue };

@@ -1,6 +1,7 @@
 //! What an operator looks at: the whole cluster on one screen, the past of a pool, and where a
 //! claim is.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::health::discreet;
 use super::reply::{Failure, bad_request, number, ok, some_number, unreadable};
 use super::watch::Events;
 use crate::app::App;
-use crate::config::{Names, PoolDef};
+use crate::config::{Names, PoolDef, Text};
 use crate::engine::{Gathered, Request};
 use crate::overview::{Glances, Page};
 use crate::views::Picture;
@@ -164,8 +165,16 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     }
     let pools_unavailable = found.iter().filter(|(_, count)| count.unavailable > 0).count() as u64;
     let start = screen.page.saturating_mul(size);
-    let page = found.into_iter().skip(start).take(size);
-    let names: Vec<String> = page.map(|(name, _)| name.to_owned()).collect();
+    let mut names: Vec<String> = found.into_iter().map(|(name, _)| name.to_owned()).collect();
+    if only == Only::All {
+        let (more, count) = unused(app, &screen.search, &names, start.saturating_add(size));
+        names.extend(more);
+        pools_found = pools_found.saturating_add(count);
+        if order == Order::Name {
+            names.sort_unstable();
+        }
+    }
+    let names: Vec<String> = names.into_iter().skip(start).take(size).collect();
 
     let (mut counted, pool) = (names.clone(), screen.pool.clone());
     counted.extend(pool.clone());
@@ -193,6 +202,27 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         guarded: app.config.guarded.admin().is_some() || app.config.guarded.now().is_some(),
         node,
     })
+}
+
+/// Pools of the charter that no node uses, with this text in their names: the first so many, and
+/// how many there are.
+fn unused(app: &App, search: &str, used: &[String], most: usize) -> (Vec<String>, u64) {
+    let used: BTreeSet<&str> = used.iter().map(String::as_str).collect();
+    let written = app.config.added.now();
+    let all = written.iter().filter(|(name, kept)| {
+        name.contains(search)
+            && !used.contains(name)
+            && !Text::is_of_deleted(&kept.value)
+            && app.sees(name)
+    });
+    let (mut names, mut count) = (Vec::new(), 0);
+    for (name, _) in all {
+        if names.len() < most {
+            names.push(name.to_owned());
+        }
+        count += 1;
+    }
+    (names, count)
 }
 
 /// What is worth knowing, to this caller.

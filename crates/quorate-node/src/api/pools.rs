@@ -1,5 +1,6 @@
 //! Pools, who holds their units and who waits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -11,6 +12,7 @@ use quorate_api::{
     FactView, HoldersView, OrderOutcome, PoolView, PoolsView, Problem, ProblemKind, QueueView,
     RegisterView, RelabelRequest,
 };
+use quorate_charter::Group;
 use quorate_core::NodeId;
 use quorate_wire::order::{Done, Ordered, Outcome};
 use quorate_wire::survey::Question;
@@ -20,17 +22,31 @@ use super::reply::{Failure, bad_request, body, number, ok, unreadable};
 use crate::admission;
 use crate::app::App;
 use crate::caller::Action;
-use crate::config::{POOL_NAME_MAX, PoolDef};
-use crate::engine::{Gathered, Request, check_labels};
+use crate::charter::seat_view;
+use crate::config::{Names, POOL_NAME_MAX, PoolDef, Text};
+use crate::engine::{Gathered, POOLS_LISTED, Request, Used, check_labels, pool_view};
+use crate::outlook::Words;
 use crate::views::{Picture, ids};
 
 type Answered = Result<Response, Failure>;
 
-/// Lists the pools.
+/// Which part of the list of pools is wanted.
+#[derive(serde::Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct From {
+    after: String,
+}
+
+/// Lists the pools, in the order of names: a thousand, and how many more there are.
 #[utoipa::path(get, path = "/v1/pools", tag = "pools",
+    params(("after" = Option<String>, Query, description = "only those whose names come after \
+        this one: the last one of the list before")),
     responses((status = 200, description = "the pools", body = PoolsView)))]
-pub(crate) async fn list(app: App) -> Answered {
-    let mut pools = app.fetch(Request::Pools).await?;
+pub(crate) async fn list(app: App, query: Result<Query<From>, QueryRejection>) -> Answered {
+    let Query(From { after }) = query.map_err(|error| unreadable(&error))?;
+    let name = after.clone();
+    let used = app.fetch(|reply| Request::Pools { after: name, reply }).await?;
+    let mut pools = listed(&app, &after, used);
     if !app.sees_everything() {
         pools.pools.retain(|pool| app.sees(&pool.name));
         pools.patterns.retain(|pattern| app.sees(pattern));
@@ -38,6 +54,39 @@ pub(crate) async fn list(app: App) -> Answered {
         pools.left_out = 0;
     }
     Ok(ok(StatusCode::OK, &pools))
+}
+
+/// Those in use at this node, and those of the charter that are not.
+fn listed(app: &App, after: &str, used: Used) -> PoolsView {
+    let (config, written) = (&*app.config, app.config.added.now());
+    let mut pools: BTreeMap<String, PoolView> =
+        used.pools.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
+    let there = || written.after(after).filter(|(_, kept)| !Text::is_of_deleted(&kept.value));
+    let all = there().count() as u64 + used.of_files;
+    let (seats, members) = (app.hall.as_ref().and_then(|hall| hall.seats()), config.members.len());
+    let unused = there().take(POOLS_LISTED).filter(|(name, _)| !pools.contains_key(*name));
+    let unused = unused.filter_map(|(name, _)| {
+        let def = config.added(name)?.def;
+        let grants = def.protocol.grants(name, members, &used.away);
+        let words = Words { config, units: def.units, grace_ms: None, who: None };
+        let seated = seats.as_ref().and_then(|seats| seats.get(Group::of(name)));
+        let view = PoolView {
+            grants: Some(words.view(&grants)),
+            // Nobody has been shown anything of it yet, since there is nothing to show.
+            seat: seated.and_then(|seated| seat_view(config, seated, &def, true)),
+            ..pool_view(name, &def, None, config.members.living())
+        };
+        Some((name.to_owned(), view))
+    });
+    let unused: Vec<_> = unused.collect();
+    pools.extend(unused);
+    let pools: Vec<PoolView> = pools.into_values().take(POOLS_LISTED).collect();
+    let patterns = config.pools.iter().filter(|def| matches!(def.names, Names::Like { .. }));
+    PoolsView {
+        left_out: all.saturating_sub(pools.len() as u64),
+        patterns: patterns.map(|def| def.label()).collect(),
+        pools,
+    }
 }
 
 /// Shows one pool with its counts.

@@ -13,11 +13,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    FromCharter, Hall, Licence, Part, Seats, lead, leave, listen, members, not_listed, pools,
+    Amendments, FromCharter, Hall, Licence, Part, Seats, lead, leave, listen, members, not_listed,
     shadows, term_of,
 };
 use crate::clock;
-use crate::config::Defined;
 use crate::engine::Command;
 
 /// How long to wait before a round that failed is begun again: nobody leads for a moment.
@@ -56,7 +55,6 @@ pub(super) async fn run(
         engine,
         told: None,
         applied: 0,
-        defined: Arc::default(),
         settles: Vec::new(),
         waiting: BTreeMap::new(),
         news: Moment::ZERO,
@@ -89,8 +87,6 @@ struct Desk {
     told: Option<Arc<Charter>>,
     /// Up to which entry it was told everything.
     applied: u64,
-    /// The pools that it names, as the engine knows them.
-    defined: Arc<Defined>,
     /// When what was told last is settled, the last first.
     settles: Vec<Instant>,
     /// Who asked and has no answer, and the latest reading with which it did: no round has begun
@@ -159,10 +155,10 @@ impl Desk {
             self.hall.book.note_all(&charter, &self.hall.config);
             self.hall.note_removed(&charter, self.part.identity().member);
             let seats = Arc::new(Seats::of(&charter, &self.hall.config));
-            self.defined = Arc::new(pools::defined(&charter, &self.defined, &self.hall.config));
+            let amendments = Amendments::new(&charter, self.told.as_deref());
             let joined = not_listed(&charter, &self.hall.config);
             let joined = joined.map_err(|why| Ended::Stuck(format!("the charter: {why}")))?;
-            self.send(FromCharter::Applied(seats, Arc::clone(&self.defined), joined)).await?;
+            self.send(FromCharter::Applied(seats, amendments, joined)).await?;
             // What was before this start is no news.
             let news = self.told.replace(Arc::clone(&charter));
             let news = news.map(|before| members::news(&before, &charter)).unwrap_or_default();

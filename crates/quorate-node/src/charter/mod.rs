@@ -53,14 +53,14 @@ use quorate_wire::frame;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::config::{Address, Chartered, Config, Defined, Member as Joined};
+use crate::config::{Address, Chartered, Config, Member as Joined};
 use crate::engine::Command;
 use crate::peers::{Answers, Lines};
 use words::{Said, Word};
 
 pub(crate) use begin::{Begin, STORE, declare_new};
 pub(crate) use invite::{CERTIFIED_DAYS, Seal, since_1970};
-pub(crate) use pools::no_charter;
+pub(crate) use pools::{Amendments, no_charter};
 pub use recover::{AtRest, Recovered};
 pub(crate) use recover::{import, look, recover, restore};
 pub(crate) use shadows::Want;
@@ -81,7 +81,7 @@ type Part = RaftCouncil<Carrier>;
 pub(crate) enum FromCharter {
     /// This node has applied it so far: who decides, which pools it names, and who is a member by
     /// it and not in the list of members yet.
-    Applied(Arc<Seats>, Arc<Defined>, Vec<Joined>),
+    Applied(Arc<Seats>, Amendments, Vec<Joined>),
     /// Whoever decides since has probably applied it too by now; if `last`, surely.
     Settled { last: bool },
     /// This node may decide. What was applied at that round has been told before (charter spec

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Hall, request_id};
 use crate::admission;
-use crate::config::{Added, Config, Defined, Difference, Past, Text, is_pool_name};
+use crate::config::{Difference, Past, Text, Written, is_pool_name};
 
 /// How long a change, or a look at what there is, may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,32 +32,26 @@ pub(crate) struct Plan {
     pub(crate) words: Vec<String>,
 }
 
-/// The pools of a charter. Those that did not change are taken from what was known before.
-pub(super) fn defined(charter: &Charter, before: &Defined, config: &Config) -> Defined {
-    let read = |(name, kept): (&String, &Kept<String>)| {
-        if let Some(known) = before.get(name).filter(|it| it.generation == kept.generation) {
-            return Some((name.clone(), known.clone()));
+/// What is new about the pools of a charter: all that it names, and which of them are others than
+/// they were when that was last looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct Amendments {
+    pub(crate) written: Arc<Written>,
+    /// Those that changed, and those that were made, in the order of names.
+    pub(crate) changed: Vec<String>,
+    pub(crate) made: Vec<String>,
+}
+
+impl Amendments {
+    /// What was there before this start is no news.
+    pub(crate) fn new(charter: &Charter, before: Option<&Charter>) -> Amendments {
+        let (mut changed, mut made) = (Vec::new(), Vec::new());
+        let differs = before.map(|before| charter.pools().changes(before.pools()));
+        for it in differs.into_iter().flatten().filter(|it| it.is.is_some()) {
+            if it.was.is_some() { &mut changed } else { &mut made }.push(it.name.to_owned());
         }
-        let def = match config.in_file(name) {
-            Some(_) => Err("the files have a pool of this name, and that one counts".to_owned()),
-            None => Text::kept(&kept.value).and_then(|(text, past)| {
-                let def = config.define(name, &text, past).map_err(|error| error.to_string())?;
-                Ok((def, past.changes))
-            }),
-        };
-        match def {
-            Ok((def, edition)) => {
-                let def = Arc::new(def);
-                let added = Added { generation: kept.generation, edition, def };
-                Some((name.clone(), added))
-            }
-            Err(why) => {
-                tracing::error!(pool = name, why, "this node cannot have a pool of the charter");
-                None
-            }
-        }
-    };
-    charter.pools().iter().filter_map(read).collect()
+        Amendments { written: Arc::new(charter.pools().clone()), changed, made }
+    }
 }
 
 impl Hall {

@@ -37,12 +37,14 @@ impl Hall {
 
     /// Who decides over a pool whose seat moves, and who would without it.
     pub(crate) fn seat_view(&self, name: &str, def: &PoolDef, knows: bool) -> Option<SeatView> {
-        if !def.protocol.about.seat_moves {
-            return None;
-        }
-        let charter = Arc::clone(&self.part()?.watch().borrow().charter);
-        let seated = Seats::of(&charter, &self.config).get(Group::of(name))?;
+        let seated = self.seats()?.get(Group::of(name))?;
         seat_view(&self.config, seated, def, knows)
+    }
+
+    /// Who decides for which group of pools.
+    pub(crate) fn seats(&self) -> Option<Seats> {
+        let charter = Arc::clone(&self.part()?.watch().borrow().charter);
+        Some(Seats::of(&charter, &self.config))
     }
 
     /// The charter, with every change that was answered as done before.
@@ -107,7 +109,7 @@ pub(crate) fn seat_view(
     def: &PoolDef,
     knows: bool,
 ) -> Option<SeatView> {
-    let chartered = config.charter?;
+    let chartered = config.charter.filter(|_| def.protocol.about.seat_moves)?;
     let name =
         |node: quorate_core::NodeId| config.members.get(node.index()).map(|it| it.name.clone());
     let shadow = seated.shadow.filter(|_| def.protocol.about.shadowed);

@@ -1,10 +1,10 @@
 use quorate_api::{AmendRequest, ApplyRequest, DefineRequest, ProblemKind};
-use quorate_charter::{About, Birth, Change, Life, Move, Newcomer, Request};
+use quorate_charter::{About, Birth, Change, Kept, Life, Move, Newcomer, Request};
 use quorate_client::{Client, ViewError, Views};
 use quorate_core::{Effect, Event};
 
 use super::*;
-use crate::config::{Added, Data, Past, PoolDef, Text};
+use crate::config::{Data, Past, PoolDef, Text};
 use crate::seat::{Origin, Place};
 
 fn text(node: &str) -> String {
@@ -180,12 +180,20 @@ fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was
     assert_eq!(Text::kept(&text.keep(again)), Ok((text.clone(), again)));
     assert!(config.in_file("old").is_some() && config.in_file("ci-1").is_some());
     assert!(config.in_file("new").is_none());
-    let added = {
-        let def = Arc::new(config.define("new", &text_of(4), Past::default()).unwrap());
-        Added { generation: 7, edition: 0, def }
+    let put = |generation, text: &str| {
+        let kept = Kept { generation, value: text.to_owned() };
+        config.added.replace(Arc::new([("new".to_owned(), kept)].into_iter().collect()));
     };
-    config.added.replace(Arc::new([("new".to_owned(), added)].into()));
+    put(7, "units = 4");
     assert_eq!(config.pool("new").unwrap().units, 4);
+    let known = config.added("new").unwrap().def;
+    assert!(Arc::ptr_eq(&known, &config.pool("new").unwrap()), "it is read once");
+    put(8, &text_of(5).keep(Past { changes: 3, units: 9, ..Past::default() }));
+    let changed = config.added("new").unwrap();
+    assert_eq!((changed.generation, changed.edition), (8, 3));
+    assert_eq!((changed.def.units, changed.def.ever), (5, Some(9)));
+    put(9, "unitz = 4");
+    assert!(config.names("new") && config.pool("new").is_none(), "nobody can read it");
 }
 
 fn text_of(units: u32) -> Text {

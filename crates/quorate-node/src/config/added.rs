@@ -1,9 +1,10 @@
 //! Pools that the charter names, beside those of the file: the same words, read by the same code.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use quorate_charter::{Directory, Kept};
 use quorate_protocols::LeaseEver;
 use toml::{Table, Value};
 
@@ -13,11 +14,16 @@ use crate::protocols::REGISTRY;
 /// What a definition cannot say: its name is known, and patterns are of files.
 const NAMED: [&str; 2] = ["name", "pattern"];
 
-/// All pools of the charter, as far as this node has applied it.
-pub(crate) type Defined = BTreeMap<String, Added>;
+/// All pools of the charter, as far as this node has applied it and as somebody wrote them.
+pub(crate) type Written = Directory<Kept<String>>;
+
+/// Fewest definitions that are read before those are forgotten that nobody has.
+const READ_MIN: usize = 256;
 
 /// What the charter keeps of a pool beside what somebody wrote, in this field of its definition.
 const FORMERLY: &str = "formerly";
+/// How that ends where the pool was deleted.
+const DELETED: &str = ", deleted = true }";
 
 /// What a pool was before, as far as that matters for what it is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
@@ -69,18 +75,58 @@ pub(crate) struct Added {
     pub(crate) def: Arc<PoolDef>,
 }
 
-/// The same for everybody who asks, replaced as a whole while the node runs.
+/// The same for everybody who asks, replaced as a whole while the node runs. A definition is read
+/// when somebody wants to know it, and known for as long as somebody has it: of a hundred thousand
+/// pools most are not in use.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Registry(Arc<RwLock<Arc<Defined>>>);
+pub(crate) struct Registry(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    written: RwLock<Arc<Written>>,
+    read: Mutex<ReadOnes>,
+}
+
+/// Definitions that were read, by name.
+#[derive(Debug, Default)]
+struct ReadOnes {
+    all: HashMap<String, ReadOne>,
+    /// When there are as many, those that nobody has any more are forgotten.
+    most: usize,
+}
+
+#[derive(Debug)]
+struct ReadOne {
+    generation: u64,
+    edition: u32,
+    def: Weak<PoolDef>,
+}
 
 impl Registry {
-    pub(crate) fn now(&self) -> Arc<Defined> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn now(&self) -> Arc<Written> {
+        Arc::clone(&self.0.written.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// From now on these are there.
-    pub(crate) fn replace(&self, defined: Arc<Defined>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = defined;
+    pub(crate) fn replace(&self, written: Arc<Written>) {
+        *self.0.written.write().unwrap_or_else(PoisonError::into_inner) = written;
+    }
+
+    fn known(&self, name: &str, generation: u64) -> Option<Added> {
+        let read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = read.all.get(name).filter(|one| one.generation == generation)?;
+        Some(Added { generation, edition: one.edition, def: one.def.upgrade()? })
+    }
+
+    fn keep(&self, name: &str, added: &Added) {
+        let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.all.len() >= read.most {
+            read.all.retain(|_, one| one.def.strong_count() > 0);
+            read.most = read.all.len() * 2 + READ_MIN;
+        }
+        let Added { generation, edition, ref def } = *added;
+        let one = ReadOne { generation, edition, def: Arc::downgrade(def) };
+        read.all.insert(name.to_owned(), one);
     }
 }
 
@@ -112,6 +158,11 @@ impl Text {
         Ok((Text::of(fields)?, past))
     }
 
+    /// Whether what the charter keeps is of a pool that was deleted: the last thing it says then.
+    pub(crate) fn is_of_deleted(kept: &str) -> bool {
+        kept.trim_end().ends_with(DELETED)
+    }
+
     /// The same as the charter keeps it.
     pub(crate) fn keep(&self, past: Past) -> String {
         if past == Past::default() {
@@ -120,9 +171,9 @@ impl Text {
         let Past { changes, units, leases, deleted } = past;
         let leases = leases.map(|(first, longest)| format!(", leases = [{first}, {longest}]"));
         let leases = leases.unwrap_or_default();
-        let deleted = if deleted { ", deleted = true" } else { "" };
+        let deleted = if deleted { DELETED } else { " }" };
         let past = format!("changes = {changes}, units = {units}{leases}{deleted}");
-        self.lines() + &format!("{FORMERLY} = {{ {past} }}\n")
+        self.lines() + &format!("{FORMERLY} = {{ {past}\n")
     }
 
     /// With these fields instead, and without those.
@@ -277,6 +328,34 @@ impl Config {
             return Err(wrong(of_files("central with an arbiter")));
         }
         Ok(def)
+    }
+
+    /// What the charter says of a pool of this name, if it does and no file counts instead.
+    pub(crate) fn added(&self, name: &str) -> Option<Added> {
+        let written = self.added.now();
+        let kept = written.get(name).filter(|_| self.in_file(name).is_none())?;
+        if let Some(known) = self.added.known(name, kept.generation) {
+            return Some(known);
+        }
+        let read = Text::kept(&kept.value).and_then(|(text, past)| {
+            let def = self.define(name, &text, past).map_err(|error| error.to_string())?;
+            Ok(Added { generation: kept.generation, edition: past.changes, def: Arc::new(def) })
+        });
+        match read {
+            Ok(added) => {
+                self.added.keep(name, &added);
+                Some(added)
+            }
+            Err(why) => {
+                tracing::error!(pool = name, why, "this node cannot have a pool of the charter");
+                None
+            }
+        }
+    }
+
+    /// Whether somebody defined a pool of this name.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.in_file(name).is_some() || self.added.now().contains_key(name)
     }
 
     /// The definition of the file that is about a pool of this name, if one is.

@@ -26,7 +26,7 @@ use quorate_core::NodeId;
 
 use crate::protocols::{REGISTRY, Registered};
 
-pub(crate) use added::{Added, Defined, Difference, Past, Registry as Additions, Text};
+pub(crate) use added::{Added, Difference, Past, Registry as Additions, Text, Written};
 pub use address::Address;
 pub use charter::Chartered;
 pub use limits::Limits;
@@ -503,8 +503,7 @@ impl Config {
     /// The definition of a pool: by name if there is one, else the first pattern that covers it,
     /// else what the charter says, as far as this node has applied it.
     pub fn pool(&self, name: &str) -> Option<Arc<PoolDef>> {
-        let added = || self.added.now().get(name).map(|it| Arc::clone(&it.def));
-        self.in_file(name).cloned().or_else(added)
+        self.in_file(name).cloned().or_else(|| self.added(name).map(|it| it.def))
     }
 
     /// What is allowed, and probably not meant.

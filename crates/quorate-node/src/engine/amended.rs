@@ -9,21 +9,19 @@ use quorate_core::{ClaimId, Event, Refusal};
 use quorate_wire::glance::What;
 
 use super::Engine;
-use crate::config::{Added, Defined, PoolDef};
+use crate::config::{Added, PoolDef};
 use crate::ledger::{State, Terms};
 use crate::seat::Amended;
 
 impl Engine {
-    /// Pools that were changed are others from now on.
-    pub(super) fn on_amended(&mut self, defined: &Defined) {
-        let known = self.config.added.now();
-        for (name, added) in defined {
-            let before = known.get(name).map(|known| known.generation);
+    /// Pools that were changed are others from now on. One that nobody uses here is read when
+    /// somebody does.
+    pub(super) fn on_amended(&mut self, changed: &[String]) {
+        for name in changed {
             let Some(&seat) = self.by_name.get(name.as_str()) else { continue };
             // The files may have a pool of this name, and then that one counts.
-            let moves = self.pools[seat].def.protocol.about.seat_moves;
-            if moves && before.is_some_and(|before| before != added.generation) {
-                self.amend(seat, added);
+            if let Some(added) = self.config.added(name) {
+                self.amend(seat, &added);
             }
         }
     }

@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 
 use super::Engine;
 use super::pools::Pool;
-use crate::charter::{self, FromCharter, Hall, Licence, Seated, Seats, Want};
+use crate::charter::{self, Amendments, FromCharter, Hall, Licence, Seated, Seats, Want};
 use crate::clock;
-use crate::config::{Defined, Member};
+use crate::config::{Member, PoolDef};
 
 /// The way to this node's part of the control plane, and what it has told.
 #[derive(Debug)]
@@ -32,8 +32,20 @@ pub(super) struct Known {
     pools: BTreeMap<Group, Vec<usize>>,
     /// Who decides or shadows since lately, and over what.
     lately: BTreeSet<(usize, NodeId)>,
+    /// Since when this node knows who decides for each group.
+    decides: BTreeMap<Group, Since>,
     /// For which term and naming of its shadow the seat of a pool has vouched.
     vouched: BTreeMap<usize, (u32, u64)>,
+}
+
+/// Since when somebody decides, as this node heard of it.
+#[derive(Clone, Copy, Debug)]
+struct Since {
+    /// When it was applied here.
+    at: Moment,
+    /// The version of the charter that was applied then: pools that were made later have seen
+    /// nobody else decide.
+    version: u64,
 }
 
 impl Known {
@@ -69,14 +81,13 @@ impl Known {
 impl Engine {
     pub(super) fn on_charter(&mut self, word: FromCharter) {
         match word {
-            FromCharter::Applied(seats, defined, joined) => {
+            FromCharter::Applied(seats, Amendments { written, changed, made }, joined) => {
                 self.on_joined(joined);
-                let before = Arc::clone(&self.charter.seats);
                 // What pools are comes before who decides over them (charter spec 3).
-                self.on_amended(&defined);
-                // Who decides first: a seat that is over learns of no pools that came after it.
+                self.config.added.replace(written);
+                self.on_amended(&changed);
                 self.on_applied(seats);
-                self.on_defined(&before, defined);
+                self.tell_made(&made);
             }
             FromCharter::Settled { last } => self.ask_again(last),
             FromCharter::Members(news) => {
@@ -139,6 +150,12 @@ impl Engine {
 
     fn on_applied(&mut self, seats: Arc<Seats>) {
         let before = std::mem::replace(&mut self.charter.seats, Arc::clone(&seats));
+        let since = Since { at: clock::now(), version: seats.version };
+        for (group, is) in seats.all() {
+            if before.get(group).is_none_or(|was| was.tenure != is.tenure) {
+                self.charter.decides.insert(group, since);
+            }
+        }
         // A node that goes can be the end of a hundred seats: said once of all.
         let mut news: BTreeMap<(u8, String), Vec<usize>> = BTreeMap::new();
         for (group, pools) in self.charter.pools.clone() {
@@ -241,8 +258,7 @@ impl Engine {
 
     /// Who decides over a pool in use here, and who would without it.
     pub(super) fn seat_view(&self, pool: &Pool) -> Option<SeatView> {
-        let moves = pool.def.protocol.about.seat_moves;
-        let seated = self.charter.seated(&pool.name).filter(|_| moves)?;
+        let seated = self.charter.seated(&pool.name)?;
         // The charter speaks of groups; of a pool that has just come into use its seat knows more.
         let shadow = || pool.seat.health(clock::now()).shadow;
         let mine = seated.tenure.node == self.config.me;
@@ -264,8 +280,7 @@ impl Engine {
     /// Who shadows a group, if this life of this node decides for it.
     fn shadow_of_mine(&self, group: Group) -> Option<(Seated, Shadow)> {
         let is = self.charter.seats.get(group)?;
-        let mine = (is.tenure.node, is.tenure.boot) == (self.config.me, self.boot);
-        Some((is, is.shadow.filter(|_| mine)?))
+        Some((is, is.shadow.filter(|_| self.is_mine(&is.tenure))?))
     }
 
     /// Shadows that do not answer are struck: nobody new is granted anything before that (charter
@@ -289,37 +304,49 @@ impl Engine {
         }
     }
 
-    /// The charter names these pools. Those that it did not name when it was last looked at are
-    /// made; if this life of this node has decided for their group since before that, nobody can
-    /// have decided over them, and they open at once.
-    fn on_defined(&mut self, before: &Seats, defined: Arc<Defined>) {
-        let known = self.config.added.now();
-        self.config.added.replace(Arc::clone(&defined));
-        // Where entries were lost, this pool may have been there, and granted, by one of them.
-        let first = !self.charter.seats.recovered;
-        let mine = |Seated { tenure, .. }: &Seated| {
-            first && (tenure.node, tenure.boot) == (self.config.me, self.boot)
-        };
-        let mut made = Vec::new();
-        for (name, added) in defined.iter() {
-            if known.contains_key(name) || self.by_name.contains_key(name.as_str()) {
-                continue;
-            }
-            let group = Group::of(name);
-            let was = before.get(group).map(|was| was.tenure);
-            let is = self.charter.seats.get(group).filter(mine).map(|is| is.tenure);
-            made.push((name, added, is.filter(|is| was == Some(*is))));
-        }
-        let mut news = Vec::new();
-        for (name, added, born) in made {
-            match self.take_seat(&Arc::from(name.as_str()), &added.def, born) {
-                Ok(seat) => news.push(seat),
-                Err(error) => tracing::error!(pool = name, %error, "its seat cannot be taken"),
+    /// Pools were made. Their seats are when somebody uses them.
+    fn tell_made(&mut self, made: &[String]) {
+        for name in made {
+            if self.config.in_file(name).is_some() {
+                let why = "the files have a pool of this name, and that one counts";
+                tracing::error!(pool = name, why, "this node cannot have a pool of the charter");
             }
         }
-        if !known.is_empty() || before.version > 0 {
-            self.tell_news(What::Amended, "the pool was made", &news);
+        let [first, more @ ..] = made else { return };
+        tracing::info!(pool = %first, more = more.len(), "the pool was made");
+        self.history.note_made(first, more);
+    }
+
+    /// Who decides over a pool that comes into use here now, if this node does and nobody can have
+    /// any of it: then it need not ask around first.
+    ///
+    /// * The pool was made while this life of this node decided. Where entries were lost, it may
+    ///   have been there, and granted, by one of them; and one that was changed may have been made
+    ///   long before that.
+    /// * Or this life has decided for so long that no earlier one has a licence, and what those
+    ///   promised is over (charter spec S3, S4): whoever holds a grant of theirs would have renewed
+    ///   it here meanwhile, and so the pool would be in use. What it was changed to may have
+    ///   another lease than it had then.
+    pub(super) fn unpromised(&self, name: &str, def: &PoolDef) -> Option<Tenure> {
+        let (group, charter) = (Group::of(name), self.config.charter?);
+        let known = self.charter.decides.get(&group)?;
+        let Seated { tenure, .. } = self.charter.seats.get(group)?;
+        let added = self.config.added(name);
+        let changed = added.as_ref().is_some_and(|added| added.edition > 0);
+        if !def.protocol.about.seat_moves || !self.is_mine(&tenure) || changed {
+            return None;
         }
+        let made_since = added.is_some_and(|added| added.generation > known.version)
+            && !self.charter.seats.recovered;
+        let grace = def.grace.max(self.before.by(name));
+        let quiet = charter.licence.saturating_add(grace).saturating_mul(2);
+        let long_since = self.now().since(known.at) > quiet;
+        (made_since || long_since).then_some(Tenure { after: None, ..tenure })
+    }
+
+    /// Whether this life of this node decides.
+    fn is_mine(&self, tenure: &Tenure) -> bool {
+        (tenure.node, tenure.boot) == (self.config.me, self.boot)
     }
 
     /// A seat was taken: if the charter says who decides, it hears it. Who decides over a pool

@@ -44,7 +44,7 @@ impl Engine {
         // A question leaves nothing behind: no seat is made for it, and a pool without a seat knows
         // no claim.
         let looks = matches!(ask, Ask::Status { .. } | Ask::Renew { shown: None, .. });
-        if looks && self.config.pool(pool).is_some() && !self.by_name.contains_key(pool) {
+        if looks && !self.by_name.contains_key(pool) && self.config.names(pool) {
             return waiter.answer(Err(admission::unknown_claim()));
         }
         let seat = match self.seat(pool) {

@@ -299,7 +299,7 @@ impl Engine {
         let known = seat.and_then(|seat| self.pools[seat].ledger.get_mut(&id));
         let (Some(seat), Some(claimed)) = (seat, known) else {
             let most = self.config.limits.remembered;
-            if self.config.pool(pool).is_some() {
+            if self.config.names(pool) {
                 self.copies.heard.note(pool, id, now, most);
             }
             return;

@@ -17,6 +17,7 @@
 //! * `glance`: what an operator sees, and the record of what happened;
 //! * `hints`: which other node decides, said to clients;
 //! * `links`: what peers say;
+//! * `lists`: lists of pools, a part at a time;
 //! * `orders`: what operators order, and what came of it;
 //! * `owners`: whose claims are;
 //! * `suspicion`: which peers have been silent for too long;
@@ -36,6 +37,7 @@ mod gather;
 mod glance;
 mod hints;
 mod links;
+mod lists;
 mod orders;
 mod owners;
 mod pools;
@@ -47,14 +49,15 @@ mod states;
 mod suspicion;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unused_tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{
-    Change, Check, GrantsView, NodeView, PoolsView, Problem, ProblemKind, RegisterView, Want,
-    told_start,
+    Change, Check, GrantsView, NodeView, Problem, ProblemKind, RegisterView, Want, told_start,
 };
 use quorate_core::{ClaimId, Dice, Event, Moment, NodeId, Shares};
 use quorate_wire::glance::What;
@@ -85,6 +88,7 @@ pub(crate) use gather::Gathered;
 use gather::Gathering;
 use links::Peers;
 pub(crate) use links::{PeerEvent, hello};
+pub(crate) use lists::{POOLS_LISTED, Used};
 use orders::Orders;
 pub(crate) use orders::{check_labels, current as current_labels};
 use owners::Owners;
@@ -128,8 +132,8 @@ pub(crate) enum Request {
         id: Option<u128>,
         reply: oneshot::Sender<Result<Gathered<Done>, Problem>>,
     },
-    /// What this node knows of its pools.
-    Pools(oneshot::Sender<PoolsView>),
+    /// What this node knows of pools in use here, with names after this one.
+    Pools { after: String, reply: oneshot::Sender<Used> },
     /// How this node is...
     Node(oneshot::Sender<NodeView>),
     /// ...and only whether it is ready.
@@ -183,6 +187,8 @@ pub(crate) struct Engine {
     /// What operators were told a moment ago.
     recent: glance::Recent,
     by_name: HashMap<Arc<str>, usize>,
+    /// The same in the order of names, for lists.
+    in_order: BTreeMap<Arc<str>, usize>,
     meters: PoolMeterCache,
     history: History,
     register: Register,
@@ -264,6 +270,7 @@ impl Engine {
             since,
             pools: Vec::new(),
             by_name: HashMap::new(),
+            in_order: BTreeMap::new(),
             meters: PoolMeterCache::default(),
             history: History::default(),
             register: Register::recalled(journal.take_lines()),
@@ -346,7 +353,7 @@ impl Engine {
                 self.give_order(&caller, (pool, what, id), reply);
             }
             // Whoever asked may have gone away.
-            Request::Pools(reply) => drop(reply.send(self.pools_view())),
+            Request::Pools { after, reply } => drop(reply.send(self.list_used(&after))),
             Request::Node(reply) => drop(reply.send(self.node_view())),
             Request::Checks(reply) => drop(reply.send(self.checks())),
             Request::Register { pool, after, reply } => {

@@ -221,7 +221,7 @@ impl Engine {
         owned: Vec<Owned>,
         left: Vec<(u64, u64)>,
     ) {
-        if self.config.pool(pool).is_none() {
+        if !self.config.names(pool) {
             return;
         }
         let pool = Arc::from(pool);

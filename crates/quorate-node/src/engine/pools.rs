@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{
-    ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView, Want,
-};
+use quorate_api::{ClaimState, Line, NodeView, PoolView, Problem, ProblemKind, QuorumsView, Want};
 use quorate_core::{ClaimId, Moment, Share, Tenure, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
@@ -40,9 +38,6 @@ const DRAINED_LISTED: usize = 1000;
 const EXPLAINED: usize = 32;
 /// Most claims that compete for the same units, by name.
 const RIVALS_SHOWN: usize = 100;
-/// Most pools in one list.
-const POOLS_LISTED: usize = 1000;
-
 /// A pool in use at this node: its seat, and the claims of our clients.
 pub(super) struct Pool {
     pub(super) name: Arc<str>,
@@ -133,7 +128,8 @@ impl Engine {
                 "pools in use at this node",
             ));
         }
-        self.take_seat(&Arc::from(name), &def, None)
+        let born = self.unpromised(name, &def);
+        self.take_seat(&Arc::from(name), &def, born)
             .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))
     }
 
@@ -193,6 +189,7 @@ impl Engine {
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);
+        self.in_order.insert(Arc::clone(name), index);
         self.learn_own_labels(index);
         self.metrics.seats.inc();
         for effect in effects.drain(..) {
@@ -264,27 +261,6 @@ impl Engine {
             labels_known: own_labels(pool).is_some(),
             shortages,
             ended: only.and_then(|id| end_line(pool.ledger.get(&id)?)),
-        }
-    }
-
-    pub(super) fn pools_view(&self) -> PoolsView {
-        let mut names: Vec<&Pool> = self.pools.iter().filter(|pool| !pool.is_gone()).collect();
-        names.sort_by(|a, b| a.name.cmp(&b.name));
-        let left_out = names.len().saturating_sub(POOLS_LISTED) as u64;
-        let patterns = self.config.pools.iter();
-        let (away, now) = (self.suspects(), clock::now());
-        let view = |pool: &Pool| PoolView {
-            grants: Some(self.grants_view(pool, &away, now)),
-            seat: self.seat_view(pool),
-            ..pool_view(&pool.name, &pool.def, pool.terms.labels.as_deref(), self.members())
-        };
-        PoolsView {
-            pools: names.into_iter().take(POOLS_LISTED).map(view).collect(),
-            patterns: patterns
-                .filter(|def| matches!(def.names, Names::Like { .. }))
-                .map(|def| def.label())
-                .collect(),
-            left_out,
         }
     }
 

@@ -18,7 +18,7 @@ use super::tests::want;
 use super::{Ask, Chartered, Engine};
 use crate::boot::Boot;
 use crate::caller::Caller;
-use crate::charter::{FromCharter, Hall, Licence, Seats, Want};
+use crate::charter::{Amendments, FromCharter, Hall, Licence, Seats, Want};
 use crate::clock;
 use crate::config::Config;
 use crate::journal::{Journal, Records};
@@ -29,8 +29,8 @@ use crate::planted::Planted;
 const SHADOW: NodeId = NodeId(1);
 const TERM: u32 = 65_536 + 1;
 
-struct Stage {
-    engine: Engine,
+pub(super) struct Stage {
+    pub(super) engine: Engine,
     hall: Arc<Hall>,
     charter: Charter,
     index: u64,
@@ -38,7 +38,7 @@ struct Stage {
 
 impl Stage {
     /// Three members, of which the first decides for every group.
-    fn new(pools: &str) -> Stage {
+    pub(super) fn new(pools: &str) -> Stage {
         let text = format!(
             "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
              listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
@@ -77,10 +77,24 @@ impl Stage {
         self.charter.apply(self.index, &Request { id, changes }).expect("allowed");
     }
 
-    fn applies(&mut self, changes: Vec<Change>) {
+    pub(super) fn applies(&mut self, changes: Vec<Change>) {
+        let before = self.charter.clone();
         self.change(changes);
         let seats = Arc::new(Seats::of(&self.charter, &self.engine.config));
-        self.engine.on_charter(FromCharter::Applied(seats, Arc::default(), Vec::new()));
+        let amendments = Amendments::new(&self.charter, Some(&before));
+        self.engine.on_charter(FromCharter::Applied(seats, amendments, Vec::new()));
+    }
+
+    /// The second member decides for every group, and then the first one again.
+    pub(super) fn moves_away_and_back(&mut self) {
+        let second = Life { member: MemberId(2), boot: 5 };
+        let first = self.charter.seats().values().next().expect("it decides").life;
+        for to in [second, first] {
+            let seats = self.charter.seats().iter();
+            let moves = seats.map(|(group, seat)| Move { group: *group, term: seat.term, to });
+            let moves = moves.collect();
+            self.applies(vec![Change::Seats { moves }]);
+        }
     }
 
     /// The second member shadows every group from now on. Returns as whom.
@@ -106,11 +120,15 @@ impl Stage {
     }
 
     fn licensed(&mut self, pool: &str) {
-        let (group, asked) = (Group::of(pool), clock::now());
-        self.engine.on_charter(FromCharter::Licensed(vec![Licence { group, term: TERM, asked }]));
+        self.licensed_in(pool, TERM);
     }
 
-    fn claims(&mut self, pool: &str, serial: u64) -> oneshot::Receiver<Envelope> {
+    pub(super) fn licensed_in(&mut self, pool: &str, term: u32) {
+        let (group, asked) = (Group::of(pool), clock::now());
+        self.engine.on_charter(FromCharter::Licensed(vec![Licence { group, term, asked }]));
+    }
+
+    pub(super) fn claims(&mut self, pool: &str, serial: u64) -> oneshot::Receiver<Envelope> {
         let (reply, answer) = oneshot::channel();
         let to = Recipient::Http(Mailbox { reply, sender: None });
         let waiter = Waiter { received: clock::now(), to };

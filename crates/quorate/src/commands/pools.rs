@@ -9,15 +9,19 @@ use super::cluster::{self, Cluster, Json, table};
 use super::status;
 use crate::Outcome;
 
-/// List the pools, or show one of them.
+/// List the pools, or show one of them. A list has a thousand.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate pools
+  quorate pools --after licences
   quorate pools licences --json")]
 pub(crate) struct Args {
     /// One pool, with what is held of it now.
     pool: Option<String>,
+    /// List those whose names come after this one.
+    #[arg(long, value_name = "NAME", conflicts_with = "pool")]
+    after: Option<String>,
     #[command(flatten)]
     cluster: Cluster,
     #[command(flatten)]
@@ -37,11 +41,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             })?;
             return Ok(Outcome::Good);
         }
-        let mut pools = views.pools().await?;
-        let counted = counts(&views).await?;
+        let mut pools = views.pools_after(args.after.as_deref().unwrap_or_default()).await?;
+        let (counted, is_all) = counts(&views).await?;
         for pool in &mut pools.pools {
-            if let Some((held, waiting)) = counted.get(&pool.name) {
-                (pool.held, pool.waiting) = (Some(*held), Some(*waiting));
+            let nothing = is_all.then_some((0, 0));
+            if let Some((held, waiting)) = counted.get(&pool.name).copied().or(nothing) {
+                (pool.held, pool.waiting) = (Some(held), Some(waiting));
             }
         }
         cluster::print(args.json.json, &pools, || {
@@ -50,7 +55,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                 text.push_str(&format!("on demand: {pattern}\n"));
             }
             if pools.left_out > 0 {
-                text.push_str(&format!("and {} more\n", pools.left_out));
+                let last = pools.pools.last().map_or("", |pool| &pool.name);
+                let more = format!("and {} more: --after {last} lists them\n", pools.left_out);
+                text.push_str(&more);
             }
             text
         })?;
@@ -58,26 +65,33 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     })
 }
 
-/// How many units of each pool are held, and how many claims wait, over all nodes.
-async fn counts(views: &Views) -> anyhow::Result<BTreeMap<String, (u32, u32)>> {
-    let mut counts = BTreeMap::new();
-    for page in 0.. {
-        let screen = Screen { page, rows: ROWS, ..Screen::default() };
-        let overview = views.overview(&screen).await?;
-        let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let rows = overview.pools.into_iter();
-        let before = counts.len();
-        counts.extend(rows.map(|row| (row.name, (short(row.held), short(row.waiting)))));
-        // Pools may come and go between two pages.
-        if counts.len() == before || counts.len() as u64 >= overview.pools_found {
-            break;
+/// How many units are held and how many claims wait, over all nodes, of the pools of which that is
+/// not nothing; and whether those are all.
+async fn counts(views: &Views) -> anyhow::Result<(BTreeMap<String, (u32, u32)>, bool)> {
+    let (mut counts, mut is_all) = (BTreeMap::new(), true);
+    for only in ["held", "waiting"] {
+        let mut seen = 0;
+        for page in 0..=PAGES {
+            let screen = Screen { page, rows: ROWS, only: Some(only), ..Screen::default() };
+            let overview = views.overview(&screen).await?;
+            let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+            seen += overview.pools.len() as u64;
+            // Pools may come and go between two pages.
+            let is_last = overview.pools.is_empty() || seen >= overview.pools_found;
+            let rows = overview.pools.into_iter();
+            counts.extend(rows.map(|row| (row.name, (short(row.held), short(row.waiting)))));
+            if is_last {
+                break;
+            }
+            is_all &= page < PAGES;
         }
     }
-    Ok(counts)
+    Ok((counts, is_all))
 }
 
-/// As many as a node shows at once.
+/// As many as a node shows at once, and how often it is asked for more.
 const ROWS: usize = 200;
+const PAGES: usize = 25;
 
 fn rows(pools: &[PoolView]) -> String {
     let known = |number: Option<u32>| number.map_or_else(|| "-".into(), |n| n.to_string());

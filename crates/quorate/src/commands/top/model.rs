@@ -60,7 +60,7 @@ impl Model {
         let pools = self.list == List::Pools;
         let search = if pools { self.filter.clone() } else { String::new() };
         let (pool, unavailable_first) = (self.pool.clone(), true);
-        Screen { search, page: 0, rows: ROWS, pool, unavailable_first }
+        Screen { search, page: 0, rows: ROWS, pool, unavailable_first, only: None }
     }
 
     pub(super) fn update(&mut self, answer: Result<Overview, String>) {

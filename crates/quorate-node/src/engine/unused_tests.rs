@@ -1,0 +1,72 @@
+//! Pools of the charter that nobody uses have no seats, and what one needs that comes into use.
+
+use std::time::Duration;
+
+use quorate_charter::{Change, Group};
+use quorate_core::Moment;
+
+use super::shadow_tests::Stage;
+use crate::clock;
+
+/// The term in which the first member decides once more.
+const THIRD: u32 = 65_536 + 3;
+
+fn pool(name: &str, definition: &str) -> Change {
+    let definition = Some(definition.to_owned());
+    Change::Pool { name: name.into(), definition, if_generation: None }
+}
+
+#[test]
+fn a_pool_of_the_charter_has_a_seat_when_somebody_uses_it() {
+    let mut stage = Stage::new("");
+    stage.moves_away_and_back();
+    let made = (0..1000).map(|number| pool(&format!("p{number}"), "units = 1")).collect();
+    stage.applies(made);
+    assert_eq!(stage.engine.pools.len(), 0);
+    // It was made while this node decided: nobody can have any of it, and no member is asked.
+    let mut granted = stage.claims("p7", 1);
+    stage.licensed_in("p7", THIRD);
+    assert!(granted.try_recv().is_ok());
+    assert_eq!(stage.engine.pools.len(), 1);
+    assert!(stage.engine.seat("nobody").is_err());
+}
+
+#[test]
+fn a_pool_is_what_it_was_changed_to_before_anybody_used_it() {
+    let mut stage = Stage::new("");
+    stage.moves_away_and_back();
+    stage.applies(vec![pool("p", "units = 1"), pool("q", "units = 1")]);
+    stage.engine.seat("p").unwrap();
+    let changed = "units = 5\nformerly = { changes = 1, units = 1 }\n";
+    stage.applies(vec![pool("p", changed), pool("q", changed)]);
+    for name in ["p", "q"] {
+        let seat = stage.engine.seat(name).unwrap();
+        assert_eq!(stage.engine.pools[seat].def.units, 5, "{name}");
+    }
+    let opens = |stage: &Stage, name: &str| {
+        let seat = stage.engine.by_name[name];
+        !stage.engine.pools[seat].seat.health(clock::now()).in_grace
+    };
+    assert!(opens(&stage, "p"));
+    assert!(!opens(&stage, "q"), "it may have been made before this node decided");
+}
+
+/// What is not known to be nobody's is asked for, until so much time has passed that all promises
+/// of earlier seats are over.
+#[test]
+fn a_pool_that_is_older_than_the_seat_opens_when_nothing_of_before_can_be_in_force() {
+    let mut stage = Stage::new("");
+    stage.applies(vec![pool("p", "units = 1"), pool("q", "units = 1")]);
+    stage.moves_away_and_back();
+    let opens = |stage: &mut Stage, name: &str| {
+        let seat = stage.engine.seat(name).unwrap();
+        !stage.engine.pools[seat].seat.health(clock::now()).in_grace
+    };
+    assert!(!opens(&mut stage, "p"), "whoever decided meanwhile may have granted it");
+    let later = clock::now().after(Duration::from_secs(120));
+    stage.engine.taken_up = Some(later);
+    assert!(opens(&mut stage, "q"), "what that one granted is over");
+    assert!(!opens(&mut stage, "p"), "that seat waits for its own time, or for answers");
+    assert_ne!(Group::of("p"), Group::of("q"));
+    assert!(later > Moment::ZERO);
+}
