@@ -19,6 +19,8 @@ pub(crate) enum Due {
     Gathering(u64),
     /// Nodes that have not acknowledged this order by now may or may not carry it out.
     Order(u64),
+    /// The next licence is asked for.
+    Licence,
     /// Other nodes hear of claims that wait here.
     Copies,
     /// Whoever waits until all have heard these tidings is told who has not.

@@ -75,7 +75,7 @@ pub use charter::{AtRest, Recovered};
 pub use config::{
     Address, Audited, Chartered, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX,
     Member, Members, Names, POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls,
-    is_pool_name,
+    is_pool_name, parts,
 };
 pub use files::Files;
 pub use newcomer::{FILE, Founded, Joined, NewcomerError, Wish, found, join, renew};

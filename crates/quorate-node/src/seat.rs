@@ -155,6 +155,12 @@ pub(crate) trait Runs: Wire + Sends + Send + 'static {
     /// [`quorate_core::Corruptible::corrupt`].
     const CORRUPT: Option<Corrupt<Self>> = None;
 
+    /// Whether this alarm, which is armed, has nothing to do unless something else happens to the
+    /// seat first: then it rings only when that is no longer so. Later is always allowed.
+    fn dozes(&self, _alarm: &Self::Alarm) -> bool {
+        false
+    }
+
     /// The pool from now on, where so many are members; most pools have those of the file.
     fn grow(_: &mut Self::Pool, _members: usize) {}
     /// See [`quorate_core::Obeys::obey`]; most protocols obey nobody.
@@ -193,6 +199,8 @@ pub(crate) struct Driver<P: Runs> {
     /// ...and the same, the first one first. Nobody outside keeps an alarm that may be disarmed:
     /// most are, long before they are due.
     agenda: BTreeSet<(Moment, P::Alarm)>,
+    /// One that is armed and dozes, and after how long it rings when it does no more.
+    dozing: Option<(P::Alarm, Duration)>,
     trace: Trace<P::Alarm>,
 }
 
@@ -219,6 +227,7 @@ impl<P: Runs> Driver<P> {
             outbox: Outbox::new(),
             alarms: BTreeMap::new(),
             agenda: BTreeSet::new(),
+            dozing: None,
             trace: Trace::default(),
         };
         let Place { me, boot, since, .. } = driver.place;
@@ -243,7 +252,13 @@ impl<P: Runs> Driver<P> {
                     let earlier = P::lease_end(&alarm) == LeaseEnd::Earlier;
                     // Later than asked is always allowed; the configuration may want it so.
                     let after = if earlier { after.max(self.place.grace) } else { after };
-                    self.arm(alarm, now.after(after));
+                    match self.dozes(&alarm) {
+                        true => {
+                            self.disarm(alarm);
+                            self.dozing = Some((alarm, after));
+                        }
+                        false => self.arm(alarm, now.after(after)),
+                    }
                 }
                 Effect::Disarm(alarm) => self.disarm(alarm),
                 other => effects.push(other.map(
@@ -258,6 +273,13 @@ impl<P: Runs> Driver<P> {
             }
         }
         self.outbox = outbox;
+        if let Some((alarm, after)) = self.dozing.filter(|(alarm, _)| !self.dozes(alarm)) {
+            self.arm(alarm, now.after(after));
+        }
+    }
+
+    fn dozes(&self, alarm: &P::Alarm) -> bool {
+        self.participant.as_ref().is_some_and(|participant| participant.dozes(alarm))
     }
 
     fn pack(&self, message: &P::Message) -> Parcel {
@@ -277,6 +299,7 @@ impl<P: Runs> Driver<P> {
         if let Some(at) = self.alarms.remove(&alarm) {
             self.agenda.remove(&(at, alarm));
         }
+        self.dozing = self.dozing.filter(|(other, _)| *other != alarm);
     }
 
     /// Takes down the first alarm that is due.

@@ -1,7 +1,7 @@
 //! Tells the engine what was applied, and asks for licences: one round for all groups, and never
 //! two at once (charter spec S1, S2).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible as Never;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(super) async fn run(
     hall: Arc<Hall>,
     part: Part,
     engine: mpsc::Sender<Command>,
-    asks: mpsc::UnboundedReceiver<Licence>,
+    asks: mpsc::UnboundedReceiver<Moment>,
 ) -> Option<String> {
     let me = part.identity().member;
     // They end with this.
@@ -49,27 +49,17 @@ pub(super) async fn run(
     tasks.spawn(shadows::run(Arc::clone(&hall), part.clone()));
     let (returning, its) = (Arc::clone(&hall), part.clone());
     tasks.spawn(async move { leave::come_back(&returning, &its, me).await });
-    let desk = Desk {
-        hall,
-        part,
-        engine,
-        told: None,
-        applied: 0,
-        settles: Vec::new(),
-        waiting: BTreeMap::new(),
-        news: Moment::ZERO,
-        last: None,
-    };
+    let desk =
+        Desk { hall, part, engine, told: None, applied: 0, settles: Vec::new(), wanted: None };
     match desk.run(asks).await {
         Err(Ended::Stuck(why)) => Some(why),
         Err(Ended::EngineGone) => None,
     }
 }
 
-/// A round under way: when it began, and who asked before that.
+/// A round under way, and when it began.
 struct Round {
     began: Moment,
-    for_whom: BTreeMap<(Group, u32), Moment>,
     answer: JoinHandle<Result<Confirmed, Trouble>>,
 }
 
@@ -89,24 +79,18 @@ struct Desk {
     applied: u64,
     /// When what was told last is settled, the last first.
     settles: Vec<Instant>,
-    /// Who asked and has no answer, and the latest reading with which it did: no round has begun
-    /// since.
-    waiting: BTreeMap<(Group, u32), Moment>,
-    /// When the engine was told last of something new.
-    news: Moment,
-    /// The last round that was answered, if nothing was new since it began: who asks anew because a
-    /// pool changed wants a licence from since then.
-    last: Option<(Moment, BTreeSet<(Group, u32)>)>,
+    /// Licences are wanted that count since then.
+    wanted: Option<Moment>,
 }
 
 impl Desk {
-    async fn run(mut self, mut asks: mpsc::UnboundedReceiver<Licence>) -> Result<Never, Ended> {
+    async fn run(mut self, mut asks: mpsc::UnboundedReceiver<Moment>) -> Result<Never, Ended> {
         let mut readings = self.part.watch();
         let mut round: Option<Round> = None;
         let mut again: Option<Instant> = None;
         self.tell().await?;
         loop {
-            if round.is_none() && !self.waiting.is_empty() && again.is_none() {
+            if round.is_none() && self.wanted.is_some() && again.is_none() {
                 round = Some(self.begin());
             }
             tokio::select! {
@@ -116,24 +100,14 @@ impl Desk {
                     self.tell().await?;
                 }
                 asked = asks.recv() => {
-                    let mut next = Some(asked.ok_or(Ended::EngineGone)?);
-                    let mut fresh = Vec::new();
-                    while let Some(asked) = next {
-                        fresh.extend(self.take(asked));
-                        next = asks.try_recv().ok();
-                    }
-                    self.send(FromCharter::Licensed(fresh)).await?;
+                    let asked = asked.ok_or(Ended::EngineGone)?;
+                    self.wanted = self.wanted.max(Some(asked));
                 }
                 answer = answer(&mut round) => {
-                    let Some(Round { began, for_whom, .. }) = round.take() else { continue };
+                    let Some(Round { began, .. }) = round.take() else { continue };
                     match answer {
-                        Ok(confirmed) => self.confirm(began, for_whom, confirmed).await?,
-                        Err(_) => {
-                            for (seat, asked) in for_whom {
-                                self.wants(seat, asked);
-                            }
-                            again = Some(Instant::now() + AGAIN);
-                        }
+                        Ok(confirmed) => self.confirm(began, confirmed).await?,
+                        Err(_) => again = Some(Instant::now() + AGAIN),
                     }
                 }
                 () = wake(again) => again = None,
@@ -151,7 +125,6 @@ impl Desk {
     async fn tell(&mut self) -> Result<(), Ended> {
         let Reading { applied, charter } = self.part.watch().borrow().clone();
         if self.told.as_ref().map(|told| told.version()) != Some(charter.version()) {
-            (self.news, self.last) = (clock::now(), None);
             self.hall.book.note_all(&charter, &self.hall.config);
             self.hall.note_removed(&charter, self.part.identity().member);
             let seats = Arc::new(Seats::of(&charter, &self.hall.config));
@@ -179,48 +152,23 @@ impl Desk {
         self.engine.send(Command::Charter(word)).await.map_err(|_| Ended::EngineGone)
     }
 
-    /// Somebody asks. If a round that began a moment ago has the answer, that is it: the licence
-    /// counts from then.
-    fn take(&mut self, asked: Licence) -> Option<Licence> {
-        let seat = (asked.group, asked.term);
-        let fresh = self.hall.chartered.licence / 6;
-        match &self.last {
-            Some((began, seats)) if clock::now().since(*began) < fresh && seats.contains(&seat) => {
-                Some(Licence { asked: (*began).min(asked.asked), ..asked })
-            }
-            _ => {
-                self.wants(seat, asked.asked);
-                None
-            }
-        }
-    }
-
-    fn wants(&mut self, seat: (Group, u32), asked: Moment) {
-        let last = self.waiting.entry(seat).or_insert(asked);
-        *last = asked.max(*last);
-    }
-
-    fn begin(&mut self) -> Round {
-        let (part, for_whom) = (self.part.clone(), std::mem::take(&mut self.waiting));
-        let began = clock::now();
-        Round { began, for_whom, answer: tokio::spawn(async move { confirmed(&part).await }) }
+    fn begin(&self) -> Round {
+        let (began, part) = (clock::now(), self.part.clone());
+        Round { began, answer: tokio::spawn(async move { confirmed(&part).await }) }
     }
 
     async fn confirm(
         &mut self,
         began: Moment,
-        for_whom: BTreeMap<(Group, u32), Moment>,
         Confirmed { index, seats }: Confirmed,
     ) -> Result<(), Ended> {
         // Charter spec S2: the engine knows what was applied at that round before it may decide.
         self.tell().await?;
         debug_assert!(self.applied >= index, "a read waits until it is applied");
-        let stand = for_whom.into_iter().filter(|(seat, _)| seats.contains(seat));
-        let licences =
-            stand.map(|((group, term), asked)| Licence { group, term, asked: asked.min(began) });
-        let licences = licences.collect();
-        self.last = (began >= self.news).then_some((began, seats));
-        self.send(FromCharter::Licensed(licences)).await
+        // Who asked when the round was under way asks for the next one.
+        self.wanted = self.wanted.filter(|wanted| *wanted > began);
+        let licence = |(group, term)| Licence { group, term, asked: began };
+        self.send(FromCharter::Licensed(seats.into_iter().map(licence).collect())).await
     }
 }
 

@@ -94,12 +94,12 @@ pub(crate) enum FromCharter {
     UpTo(u64),
 }
 
-/// That a node decides for a group in a term: asked for, or confirmed.
+/// That this node decides for a group in a term, as a majority confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Licence {
     pub(crate) group: Group,
     pub(crate) term: u32,
-    /// The reading of this node's clock from which it counts.
+    /// The reading of this node's clock from which it counts: before the round began.
     pub(crate) asked: Moment,
 }
 
@@ -294,7 +294,7 @@ impl Hall {
         self: Arc<Self>,
         begin: Begin,
         engine: mpsc::Sender<Command>,
-        asks: mpsc::UnboundedReceiver<Licence>,
+        asks: mpsc::UnboundedReceiver<Moment>,
         fatal: mpsc::UnboundedSender<String>,
     ) {
         match begin::enter(&self, begin).await {

@@ -196,6 +196,26 @@ fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was
     assert!(config.names("new") && config.pool("new").is_none(), "nobody can read it");
 }
 
+#[test]
+fn a_file_of_many_pools_is_applied_in_parts_that_say_the_same() {
+    let pool = |number| {
+        format!(
+            "[[pools]] # {number}\nname = \"p:{number}\"\nunits = [{{ name = \"u\", labels = \
+             {{ zone = \"{number}\" }} }}]\nlease = \"30s\"\n"
+        )
+    };
+    let file: String = (0..2500).map(pool).collect();
+    let parts = crate::config::parts(&file).unwrap();
+    assert_eq!(parts.iter().map(|(_, pools)| *pools).collect::<Vec<_>>(), [1000, 1000, 500]);
+    let all = parts.iter().flat_map(|(part, _)| Text::read_all(part).unwrap());
+    assert!(all.eq(Text::read_all(&file).unwrap()));
+    let large = format!("reason = \"{}\"\n", "x".repeat(60_000));
+    let file: String = (0..20).map(|number| pool(number) + &large).collect();
+    let parts = crate::config::parts(&file).unwrap();
+    assert!(parts.len() > 1 && parts.iter().all(|(part, _)| part.len() < 600_000));
+    assert!(crate::config::parts(&(pool(1) + &pool(1))).unwrap_err().contains("two pools"));
+}
+
 fn text_of(units: u32) -> Text {
     Text::read(&format!("units = {units}")).expect("TOML")
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use quorate_charter::{Directory, Kept};
+use quorate_charter::{Directory, Kept, REQUEST_MAX, TOGETHER_MAX};
 use quorate_protocols::LeaseEver;
 use toml::{Table, Value};
 
@@ -19,6 +19,10 @@ pub(crate) type Written = Directory<Kept<String>>;
 
 /// Fewest definitions that are read before those are forgotten that nobody has.
 const READ_MIN: usize = 256;
+
+/// Most bytes of a part of a file that is applied: with what the charter writes around them they
+/// are a request.
+const PART_BYTES: usize = REQUEST_MAX / 2;
 
 /// What the charter keeps of a pool beside what somebody wrote, in this field of its definition.
 const FORMERLY: &str = "formerly";
@@ -237,6 +241,28 @@ impl Text {
     pub(crate) fn line(&self) -> String {
         each(&self.0).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// What a file of many pools says, in parts that can each be asked for at once, and how many pools
+/// each has. Read as a node reads it.
+///
+/// # Errors
+/// It is none, or names a pool twice.
+pub fn parts(text: &str) -> Result<Vec<(String, usize)>, String> {
+    let mut parts: Vec<(String, usize)> = Vec::new();
+    for (name, pool) in Text::read_all(text)? {
+        let pool = format!("[[pools]]\nname = {}\n{}", inline(&name.into()), pool.lines());
+        match parts.last_mut() {
+            Some((part, pools))
+                if *pools < TOGETHER_MAX && part.len() + pool.len() <= PART_BYTES =>
+            {
+                part.push_str(&pool);
+                *pools += 1;
+            }
+            _ => parts.push((pool, 1)),
+        }
+    }
+    Ok(parts)
 }
 
 /// Fields as a file has them, each in a line.

@@ -26,6 +26,7 @@ use quorate_core::NodeId;
 
 use crate::protocols::{REGISTRY, Registered};
 
+pub use added::parts;
 pub(crate) use added::{Added, Difference, Past, Registry as Additions, Text, Written};
 pub use address::Address;
 pub use charter::Chartered;

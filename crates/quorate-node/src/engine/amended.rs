@@ -41,6 +41,7 @@ impl Engine {
         if let Err(error) = self.act(seat, |seat, now, effects| seat.amend(now, amended, effects)) {
             tracing::warn!(pool = %self.pools[seat].name, %error, "it cannot be changed here");
         }
+        self.decides_anew(seat);
         // Homes that heard of it before the node that decides ask that in vain.
         if let Some(tenure) = self.charter.tenure(Group::of(&self.pools[seat].name)) {
             self.charter.asks_again(seat, tenure.node);

@@ -11,8 +11,9 @@ use quorate_wire::glance::What;
 use tokio::sync::mpsc;
 
 use super::Engine;
+use super::licences::Licences;
 use super::pools::Pool;
-use crate::charter::{self, Amendments, FromCharter, Hall, Licence, Seated, Seats, Want};
+use crate::charter::{self, Amendments, FromCharter, Hall, Seated, Seats, Want};
 use crate::clock;
 use crate::config::{Member, PoolDef};
 
@@ -20,7 +21,8 @@ use crate::config::{Member, PoolDef};
 #[derive(Debug)]
 pub(crate) struct Chartered {
     pub(crate) hall: Arc<Hall>,
-    pub(crate) asks: mpsc::UnboundedSender<Licence>,
+    /// Asks for licences that count since then.
+    pub(crate) asks: mpsc::UnboundedSender<Moment>,
 }
 
 /// What the engine knows of the charter.
@@ -36,6 +38,7 @@ pub(super) struct Known {
     decides: BTreeMap<Group, Since>,
     /// For which term and naming of its shadow the seat of a pool has vouched.
     vouched: BTreeMap<usize, (u32, u64)>,
+    pub(super) licences: Licences,
 }
 
 /// Since when somebody decides, as this node heard of it.
@@ -62,6 +65,15 @@ impl Known {
         self.seats.get(group).map(|seated| seated.tenure)
     }
 
+    /// Asks for licences that count since then. Without a part in the charter nobody answers, and
+    /// nothing is decided.
+    pub(super) fn ask(&self, since: Moment) {
+        if let Some(way) = &self.way {
+            // If it is gone, the node is stopping.
+            let _ = way.asks.send(since);
+        }
+    }
+
     /// Homes of a pool ask whoever decides once more in a moment.
     pub(super) fn asks_again(&mut self, seat: usize, decider: NodeId) {
         self.lately.insert((seat, decider));
@@ -83,6 +95,10 @@ impl Engine {
         match word {
             FromCharter::Applied(seats, Amendments { written, changed, made }, joined) => {
                 self.on_joined(joined);
+                let now = clock::now();
+                for name in changed.iter().chain(&made) {
+                    self.charter.licences.note_change(Group::of(name), now);
+                }
                 // What pools are comes before who decides over them (charter spec 3).
                 self.config.added.replace(written);
                 self.on_amended(&changed);
@@ -102,13 +118,7 @@ impl Engine {
                     hall.hears_up_to(index);
                 }
             }
-            FromCharter::Licensed(licences) => {
-                for Licence { group, term, asked } in licences {
-                    for seat in self.charter.pools.get(&group).cloned().unwrap_or_default() {
-                        self.step(seat, Event::Charter(Charter::Licensed { term, asked }));
-                    }
-                }
-            }
+            FromCharter::Licensed(licences) => self.on_licensed(&licences),
         }
     }
 
@@ -167,7 +177,9 @@ impl Engine {
             for seat in &pools {
                 self.learn_decider(*seat);
                 if renewed {
+                    self.decides_no_more(*seat);
                     self.step(*seat, Event::Charter(is.said()));
+                    self.decides_from(*seat, &is.tenure, since.at);
                     self.charter.lately.insert((*seat, is.tenure.node));
                 }
                 self.tell_shadow(*seat, is);
@@ -344,8 +356,16 @@ impl Engine {
         (made_since || long_since).then_some(Tenure { after: None, ..tenure })
     }
 
+    /// Whether this life of this node decides over any pool in use here.
+    pub(super) fn decides_anything(&self) -> bool {
+        let mine = |group: &Group| {
+            self.charter.seats.get(*group).is_some_and(|it| self.is_mine(&it.tenure))
+        };
+        self.charter.pools.keys().any(mine)
+    }
+
     /// Whether this life of this node decides.
-    fn is_mine(&self, tenure: &Tenure) -> bool {
+    pub(super) fn is_mine(&self, tenure: &Tenure) -> bool {
         (tenure.node, tenure.boot) == (self.config.me, self.boot)
     }
 
@@ -360,6 +380,8 @@ impl Engine {
         let born = born.map(|tenure| Tenure { after: None, ..tenure });
         let Some(is) = self.charter.seats.get(group) else { return };
         self.step(seat, Event::Charter(Charter::Applied(born.unwrap_or(is.tenure))));
+        let known = self.charter.decides.get(&group).map(|since| since.at);
+        self.decides_from(seat, &is.tenure, known.unwrap_or_default());
         self.tell_shadow(seat, is);
     }
 
@@ -369,16 +391,6 @@ impl Engine {
         match pool.def.protocol.about.seat_moves {
             true => self.charter.decider(&pool.name) == Some(me),
             false => pool.def.protocol.answers_for(&pool.name, me, members),
-        }
-    }
-
-    /// A seat wants to be told that it may decide. Without a part in the charter nobody answers,
-    /// and it decides nothing.
-    pub(super) fn ask_licence(&mut self, seat: usize, term: u32, asked: Moment) {
-        let group = Group::of(&self.pools[seat].name);
-        if let Some(way) = &self.charter.way {
-            // If it is gone, the node is stopping.
-            let _ = way.asks.send(Licence { group, term, asked });
         }
     }
 }

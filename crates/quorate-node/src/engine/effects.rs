@@ -118,7 +118,8 @@ impl Engine {
                     shares.len(),
                 );
             }
-            Effect::AskLicence { term, asked } => self.ask_licence(seat, term, asked),
+            // The node asks for all of its seats: `licences`.
+            Effect::AskLicence { .. } => {}
             Effect::Vouch { term, naming } => self.vouch(seat, term, naming),
             Effect::Anomaly { peer, what } => self.anomaly(peer, what),
             Effect::Persist(_) => unreachable!("performed at once"),

@@ -16,6 +16,7 @@
 //! * `gather`: what nodes ask each other, and what they answer;
 //! * `glance`: what an operator sees, and the record of what happened;
 //! * `hints`: which other node decides, said to clients;
+//! * `licences`: that this node may decide;
 //! * `links`: what peers say;
 //! * `lists`: lists of pools, a part at a time;
 //! * `orders`: what operators order, and what came of it;
@@ -36,6 +37,7 @@ mod effects;
 mod gather;
 mod glance;
 mod hints;
+mod licences;
 mod links;
 mod lists;
 mod orders;
@@ -383,6 +385,7 @@ impl Engine {
                 Due::Pool(_) => {}
                 Due::Gathering(number) => self.finish_gathering(number),
                 Due::Order(number) => self.finish_order(number),
+                Due::Licence => self.renew_licences(),
                 Due::Copies => self.tell_who_waits(now),
                 Due::Heard(number) => self.all_have_heard(number),
                 // Else this node stood still, and could not see who came.
@@ -441,8 +444,19 @@ impl Engine {
         self.act(seat, |seat, now, effects| seat.step(now, event, effects))
     }
 
-    /// A seat does something, and what it wants done is done.
+    /// A seat does something, and what it wants done is done. It knows by which licence.
     fn act<T>(
+        &mut self,
+        seat: usize,
+        act: impl FnOnce(&mut dyn AnySeat, Moment, &mut Vec<SeatEffect>) -> Result<T, SeatError>,
+    ) -> Result<T, SeatError> {
+        self.show_licence(seat);
+        let result = self.act_at_once(seat, act);
+        self.want_licence(seat);
+        result
+    }
+
+    fn act_at_once<T>(
         &mut self,
         seat: usize,
         act: impl FnOnce(&mut dyn AnySeat, Moment, &mut Vec<SeatEffect>) -> Result<T, SeatError>,

@@ -14,6 +14,7 @@ use quorate_wire::survey::{
     Survey,
 };
 
+use super::licences::Decides;
 use super::orders::own_labels;
 use super::states::State as SeatState;
 use super::{Engine, RecordError};
@@ -60,6 +61,8 @@ pub(super) struct Pool {
     pub(super) states: BTreeSet<SeatState>,
     /// Whether it granted nothing at the last look.
     pub(super) stalled: bool,
+    /// If this node decides over it where that may change.
+    pub(super) decides: Option<Decides>,
     stopped: Option<String>,
 }
 
@@ -186,6 +189,7 @@ impl Engine {
             rings_at: None,
             states: BTreeSet::new(),
             stalled: false,
+            decides: None,
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);

@@ -114,7 +114,8 @@ impl Engine {
 
     /// What a pool can grant as this node sees it; nothing if its seat has stopped.
     pub(super) fn outlook_of(&self, pool: &Pool, away: &NodeSet, now: Moment) -> Option<Outlook> {
-        pool.stopped().is_none().then(|| pool.seat.outlook(now, away)).flatten()
+        let outlook = pool.stopped().is_none().then(|| pool.seat.outlook(now, away)).flatten()?;
+        Some(self.with_licence(pool, outlook, now))
     }
 
     /// The same, for other nodes.

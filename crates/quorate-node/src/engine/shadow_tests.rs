@@ -32,6 +32,8 @@ const TERM: u32 = 65_536 + 1;
 pub(super) struct Stage {
     pub(super) engine: Engine,
     hall: Arc<Hall>,
+    /// Since when licences are to count that were asked for.
+    pub(super) asked: mpsc::UnboundedReceiver<Moment>,
     charter: Charter,
     index: u64,
 }
@@ -52,13 +54,14 @@ impl Stage {
         let chartered = config.charter.expect("it is switched on");
         let keys = watch::channel(None).1;
         let hall = Arc::new(Hall::new(Arc::clone(&config), chartered, boot.number, keys));
-        let way = Chartered { hall: Arc::clone(&hall), asks: mpsc::unbounded_channel().0 };
+        let (asks, asked) = mpsc::unbounded_channel();
+        let way = Chartered { hall: Arc::clone(&hall), asks };
         let (changes, _) = broadcast::channel(1);
         let (fatal, _) = mpsc::unbounded_channel();
         let (metrics, journal) = (Arc::new(Metrics::new()), (Journal::nowhere(), Records::new()));
         let rest = (Planted::default(), Some(way));
         let engine = Engine::new(config, metrics, changes, &boot, journal, fatal, rest).unwrap();
-        let mut stage = Stage { engine, hall, charter: Charter::default(), index: 0 };
+        let mut stage = Stage { engine, hall, asked, charter: Charter::default(), index: 0 };
         let cluster = ClusterId([1; 16]);
         let founder = newcomer("a", 1);
         stage.change(vec![Change::Found { cluster, incarnation: 1, founder }]);
@@ -124,7 +127,11 @@ impl Stage {
     }
 
     pub(super) fn licensed_in(&mut self, pool: &str, term: u32) {
-        let (group, asked) = (Group::of(pool), clock::now());
+        self.licensed_since(pool, term, clock::now());
+    }
+
+    pub(super) fn licensed_since(&mut self, pool: &str, term: u32, asked: Moment) {
+        let group = Group::of(pool);
         self.engine.on_charter(FromCharter::Licensed(vec![Licence { group, term, asked }]));
     }
 
@@ -136,6 +143,14 @@ impl Stage {
         let claim = Ask::Claim { want: want(1), wait: true, keep: None };
         self.engine.on_client(&Caller::Anonymous, (pool, id), claim, waiter);
         answer
+    }
+
+    pub(super) fn ends(&mut self, pool: &str, serial: u64) {
+        let (reply, _) = oneshot::channel();
+        let to = Recipient::Http(Mailbox { reply, sender: None });
+        let waiter = Waiter { received: clock::now(), to };
+        let id = quorate_core::ClaimId { origin: 0, serial };
+        self.engine.on_client(&Caller::Anonymous, (pool, id), Ask::End, waiter);
     }
 
     /// What is to be said of a group as it is named now.

@@ -1,4 +1,5 @@
-//! Pools of the charter that nobody uses have no seats, and what one needs that comes into use.
+//! Pools of the charter that nobody uses have no seats, what one needs that comes into use, and by
+//! which licence it decides.
 
 use std::time::Duration;
 
@@ -69,4 +70,65 @@ fn a_pool_that_is_older_than_the_seat_opens_when_nothing_of_before_can_be_in_for
     assert!(!opens(&mut stage, "p"), "that seat waits for its own time, or for answers");
     assert_ne!(Group::of("p"), Group::of("q"));
     assert!(later > Moment::ZERO);
+}
+
+#[test]
+fn one_licence_does_for_all_pools_and_nobody_asks_for_each() {
+    let mut stage = Stage::new("");
+    stage.moves_away_and_back();
+    let name = |number| format!("p{number}");
+    stage.applies((0..1000).map(|number| pool(&name(number), "units = 1")).collect());
+    // However long the test takes.
+    stage.engine.taken_up = Some(clock::now());
+    let first = stage.claims(&name(0), 1);
+    let asked = stage.asked.try_recv().expect("it cannot decide without");
+    assert!(asked <= clock::now());
+    for number in 0..1000 {
+        stage.licensed_in(&name(number), THIRD);
+    }
+    drop(first);
+    for number in 1..1000 {
+        let mut granted = stage.claims(&name(number), 1);
+        assert!(granted.try_recv().is_ok(), "{number}");
+        stage.ends(&name(number), 1);
+    }
+    assert!(stage.asked.try_recv().is_err(), "there is one");
+    // A home looks once more whether it has to repeat itself. Then nothing of the pools is due
+    // while nothing happens in them.
+    let later = clock::now().after(Duration::from_secs(5));
+    stage.engine.taken_up = Some(later);
+    for seat in 0..1000 {
+        stage.engine.ring_pool(seat, later);
+    }
+    let rings = |pool: &super::Pool| pool.seat.due().is_some();
+    let due = stage.engine.pools.iter().filter(|pool| rings(pool)).count();
+    assert_eq!(due, 1, "only the one that is held: a lease may end");
+}
+
+#[test]
+fn no_licence_counts_that_was_asked_for_before_the_pool_was_what_it_is() {
+    let mut stage = Stage::new("");
+    stage.moves_away_and_back();
+    stage.applies(vec![pool("p", "units = 1")]);
+    let before = clock::now();
+    let mut first = stage.claims("p", 1);
+    stage.licensed_since("p", THIRD, before);
+    assert!(first.try_recv().is_ok());
+    let mut second = stage.claims("p", 2);
+    let changed = "units = 2\nformerly = { changes = 1, units = 1 }\n";
+    stage.applies(vec![pool("p", changed)]);
+    stage.licensed_since("p", THIRD, before);
+    assert!(second.try_recv().is_err(), "a later seat may not know of the unit");
+    let after = clock::now();
+    stage.licensed_since("p", THIRD, after);
+    assert!(second.try_recv().is_ok());
+    // A seat that is made later knows what its pool is, and not since when.
+    let other = (0..).map(|number| format!("q{number}"));
+    let other = other.into_iter().find(|it| Group::of(it) == Group::of("p")).expect("endless");
+    stage.applies(vec![pool(&other, "units = 1")]);
+    let mut third = stage.claims(&other, 3);
+    stage.licensed_since("p", THIRD, after);
+    assert!(third.try_recv().is_err(), "it was asked for before the pool was there");
+    stage.licensed_in("p", THIRD);
+    assert!(third.try_recv().is_ok());
 }

@@ -32,6 +32,12 @@ impl Runs for Central {
 
 /// Orders would be forgotten with the next move: they are refused.
 impl Runs for moving::Moving {
+    /// The node asks for the licences of all its seats, and tells each as something happens to it:
+    /// what is left to do is to remind a shadow.
+    fn dozes(&self, alarm: &moving::Alarm) -> bool {
+        matches!(alarm, moving::Alarm::Licence) && !self.awaits_its_shadow()
+    }
+
     fn grow(pool: &mut moving::Pool, members: usize) {
         pool.members = NodeSet::first(members);
     }

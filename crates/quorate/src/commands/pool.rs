@@ -254,6 +254,11 @@ pub(super) fn print(json: Json, made: &AmendedView) -> anyhow::Result<Outcome> {
 }
 
 impl Again {
+    /// The name of the request, if whoever asks may repeat it.
+    pub(super) fn id(&self) -> Option<ClaimId> {
+        self.request_id
+    }
+
     pub(super) fn views(&self, cluster: &Cluster) -> anyhow::Result<Views> {
         Ok(cluster.views()?.with_request_id(self.request_id))
     }

@@ -162,6 +162,11 @@ impl Moving {
         self.reign.as_ref()?.shadow
     }
 
+    /// Whether this node decides, and its shadow owes it an answer.
+    pub fn awaits_its_shadow(&self) -> bool {
+        self.reign.as_ref().is_some_and(|reign| reign.shadow.is_some() && reign.is_owed())
+    }
+
     /// This node has applied who shadows its term.
     pub(super) fn on_shadowed(
         &mut self,
