@@ -48,7 +48,8 @@ impl Default for Options {
 
 /// A connection to a cluster that survives its nodes: when one goes, another of the list is asked.
 ///
-/// Cheap to clone; all clones share one connection and one background task. Must be made inside a
+/// Cheap to clone; all clones share one connection, further ones to nodes that decide over pools
+/// which are in use, and one background task. Must be made inside a
 /// tokio runtime.
 #[derive(Clone, Debug)]
 pub struct Client {

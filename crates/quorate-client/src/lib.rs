@@ -24,6 +24,9 @@
 //! * [`Client`], [`Pool`] and [`Grant`] are handles to that task.
 //! * [`Views`] looks at pools, holders and queues over HTTP, for tools.
 //!
+//! Where one node decides over a pool, a client claims there, on a second connection, once it was
+//! told which node that is: what it was given as a list stays what it may use.
+//!
 //! This crate knows what clients and nodes say to each other (`quorate-api`), and no protocol.
 //!
 //! # What is promised

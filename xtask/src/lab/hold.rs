@@ -115,6 +115,19 @@ impl Access {
         self.run(host, pool, 1, &end.display().to_string())
     }
 
+    /// Whether a job gets a unit and is done in a while; it is ended if not.
+    pub(crate) fn passes(&self, host: &Host, pool: &str) -> Outcome<bool> {
+        let (mut job, began) = (self.run(host, pool, 1, "0")?, Instant::now());
+        while !job.has_ended() {
+            if began.elapsed() > net::PATIENCE {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.judge()?;
+        Ok(job.end() == Some(0))
+    }
+
     /// How many jobs of [`Access::hold`] have begun.
     pub(crate) fn begun(&self) -> usize {
         let entries = fs::read_dir(&self.locks).into_iter().flatten().flatten();

@@ -7,7 +7,7 @@ use super::guide::{NODES, Rack};
 use super::net::{self, Outcome, Process};
 
 /// `quorate serve` with these words, in the machine's own directory.
-fn serve(rack: &Rack, name: &str, words: &str) -> Outcome<Process> {
+pub(super) fn serve(rack: &Rack, name: &str, words: &str) -> Outcome<Process> {
     let host = rack.host(name);
     let mut command = rack.quorate(name, &format!("serve {words}"));
     let log = std::fs::File::create(host.folder.join("node.log"));
@@ -16,13 +16,13 @@ fn serve(rack: &Rack, name: &str, words: &str) -> Outcome<Process> {
 }
 
 /// `quorate` with these words, to the node of this machine, by its socket.
-fn ask(rack: &Rack, name: &str, words: &str) -> Outcome<String> {
+pub(super) fn ask(rack: &Rack, name: &str, words: &str) -> Outcome<String> {
     let socket = rack.host(name).folder.join("quorate-data/quorate.sock");
     net::fine(rack.quorate(name, words).env("QUORATE_SERVER", format!("unix:{}", socket.display())))
 }
 
 /// Waits until a node says that it is connected to so many members, itself too, that vote.
-fn until_voting(rack: &Rack, name: &str, voters: usize) -> Outcome {
+pub(super) fn until_voting(rack: &Rack, name: &str, voters: usize) -> Outcome {
     net::until(&format!("{name} sees {voters} members that vote"), || {
         ask(rack, name, "member list").is_ok_and(|list| {
             list.lines().filter(|line| line.contains(" votes ") && line.contains(" yes")).count()

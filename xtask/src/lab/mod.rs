@@ -8,6 +8,7 @@ mod links;
 pub(crate) mod net;
 mod relay;
 mod rotation;
+mod shadows;
 mod strangers;
 mod tools;
 
@@ -42,6 +43,13 @@ const SCENARIOS: &[Scenario] = &[
         about: "three machines in four commands: one is made, two are invited and join",
         others: &[],
         play: joining::scenario,
+        usual: true,
+    },
+    Scenario {
+        name: "shadows",
+        about: "whoever decides and its shadow are cut off and killed: the pool goes on at once",
+        others: &[],
+        play: shadows::scenario,
         usual: true,
     },
     Scenario {

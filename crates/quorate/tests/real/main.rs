@@ -24,6 +24,7 @@
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `recovery.rs` | how long until a cluster grants again: measured, on request only |
+//! | `etcd.rs` | how long etcd's lock is away when its leader is: measured beside `moves.rs` |
 //! | `moves.rs` | how long a pool grants nothing when its seat moves: measured, on request only |
 //! | `flood.rs` | how long renewals take while strangers knock: measured, on request only |
 //! | `hardship.rs` | one hardship at a time, with what must follow from it |
@@ -43,6 +44,7 @@ mod broadcast;
 mod client;
 mod clock;
 mod cluster;
+mod etcd;
 mod fleet;
 mod flood;
 mod hardship;
@@ -86,7 +88,7 @@ cargo test -p quorate --test real -- [NAME] [OPTIONS]
   --recovery N   instead of tests: N rounds of one node killed, paused and cut off, and how long it
                  took until all units could be had again
   --moves N      instead of tests: N rounds of the node that decides killed and stopped, and how
-                 long nobody was granted anything
+                 long nobody was granted anything; beside etcd, if it is installed
   --fleet        instead of tests: 5 nodes restarted in turn under 200 clients, and the longest
                  pause that caused
   --flood N      instead of tests: how long renewals take beside floods of N seconds each

@@ -3,7 +3,7 @@
 //!
 //! Somebody asks at every node that stays, again and again; the longest time in which nobody got
 //! anything is the pause. Holders know all nodes and renew. Times depend on the machine, so pools
-//! with a shadow and without one are measured in one run.
+//! with a shadow and without one, and etcd's lock where it is installed, are measured in one run.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -14,16 +14,17 @@ use rustix::process::Signal;
 use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
+use crate::etcd;
 use crate::hardship::views;
 use crate::moving::{connect, decider};
 
 /// The shortest that `[charter]` of these clusters allows.
-const LEASE: Duration = Duration::from_secs(4);
+pub(crate) const LEASE: Duration = Duration::from_secs(4);
 /// Of many groups, so that somebody decides over one of them whom a case needs.
 const POOLS: usize = 12;
-const HOLDERS: usize = POOLS;
+pub(crate) const HOLDERS: usize = POOLS;
 /// Suspicion, a licence, a lease, and some more.
-const WINDOW: Duration = Duration::from_secs(8);
+pub(crate) const WINDOW: Duration = Duration::from_secs(8);
 
 /// What happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,10 +45,12 @@ pub(crate) async fn measure(rounds: usize) {
         println!("{} shadows", if shadow { "with" } else { "without" });
         measure_all(rounds, shadow).await;
     }
+    println!("etcd, 3 members");
+    etcd::measure(rounds).await;
 }
 
 async fn measure_all(rounds: usize, shadow: bool) {
-    println!("{:<14} {:>8} {:>8} {:>8}", "what", "median", "worst", "lost");
+    println!("{:<18} {:>8} {:>8} {:>8}", "what", "median", "worst", "lost");
     let mut stage = Stage::new(3, shadow).await;
     for harm in [Harm::SeatKilled, Harm::LeaderKilled, Harm::BothKilled, Harm::SeatStopped] {
         let (mut pauses, mut lost) = (Vec::new(), 0);
@@ -70,11 +73,11 @@ async fn measure_all(rounds: usize, shadow: bool) {
     stage.end();
 }
 
-fn row(what: &str, mut pauses: Vec<Duration>, lost: usize) {
+pub(crate) fn row(what: &str, mut pauses: Vec<Duration>, lost: usize) {
     pauses.sort_unstable();
     let say = |pause: Duration| pause.as_millis().to_string();
     let (middle, worst) = (say(pauses[pauses.len() / 2]), say(pauses[pauses.len() - 1]));
-    println!("{what:<14} {middle:>8} {worst:>8} {lost:>8}");
+    println!("{what:<18} {middle:>8} {worst:>8} {lost:>8}");
 }
 
 struct Stage {
@@ -186,11 +189,7 @@ impl Stage {
         }
         tokio::time::sleep_until((began + WINDOW).into()).await;
         askers.iter().for_each(JoinHandle::abort);
-        let mut marks = std::mem::take(&mut *marks.lock().expect("whole"));
-        marks.sort_unstable();
-        marks.push(began + WINDOW);
-        let gaps = marks.windows(2).filter(|gap| gap[1] >= began);
-        let pause = gaps.map(|gap| gap[1] - gap[0].max(began)).max().unwrap_or(WINDOW);
+        let pause = longest(std::mem::take(&mut *marks.lock().expect("whole")), began);
         self.cluster.restart(away, Memory::Kept);
         self.cluster.until_it_answers(away).await;
         let mut lost = 0;
@@ -207,6 +206,14 @@ impl Stage {
     fn end(mut self) {
         self.cluster.check_alive();
     }
+}
+
+/// The longest time in the window in which nobody got anything, by when somebody did.
+pub(crate) fn longest(mut marks: Vec<Instant>, began: Instant) -> Duration {
+    marks.sort_unstable();
+    marks.push(began + WINDOW);
+    let gaps = marks.windows(2).filter(|gap| gap[1] >= began);
+    gaps.map(|gap| gap[1] - gap[0].max(began)).max().unwrap_or(WINDOW)
 }
 
 /// Asks at one node for one unit, again and again.
