@@ -2,7 +2,7 @@
 
 onlooker.py look ORDERS     asks every node whether it can grant, and whether it does
 onlooker.py strange ORDERS  strangers at a node's doors: slow, noisy, wrong, far too many; and one
-                            who makes pools and uses them
+                            who makes pools, uses and changes them
 
 ORDERS is a file with one object. What is written down is as in client.py.
 """
@@ -99,7 +99,7 @@ def reason(wire, node, path):
 
 
 def make_pools(orders, wire, dice):
-    """Pools that nobody had, each claimed at once at some other node."""
+    """Pools that nobody had, each claimed at once at some other node, and changed meanwhile."""
     number, units = 0, orders["pools"][0]["units"]
     lease = int(orders["lease"] * 1000)
     client = Client({**orders, "bug": None}, 0, threading.Event())
@@ -113,9 +113,14 @@ def make_pools(orders, wire, dice):
             time.sleep(0.2)
             continue
         client.diary.write("made", pool=pool)
-        for _ in range(3):
+        for turn in range(6):
             client.node = dice.choice(orders["nodes"])
             held = client.claim(pool, dice.randint(1, units), patience=2 * orders["lease"])
+            if turn in (1, 3):
+                # While it is held. Whether it was changed may remain unknown: both are right.
+                change = f'lease = "{lease * (2 if turn == 1 else 1)}ms"\n'
+                node = dice.choice(orders["nodes"])
+                wire.ask(node, "PATCH", f"/v1/pools/{pool}", {"definition": change})
             client.use(pool, held, 0.05 * dice.random())
         number += 1
         time.sleep(0.2)

@@ -349,6 +349,16 @@ impl Stage {
         self.nodes.iter().position(|node| Some(&node.name) == name.as_ref()).unwrap_or(any)
     }
 
+    /// The node that would decide at once without the one that does, or any.
+    pub(crate) fn shadow(&mut self) -> usize {
+        let any = self.dice.index(self.nodes.len());
+        let name = (0..self.nodes.len()).find_map(|number| {
+            let shown = Json::parse(&self.ask(number, &format!("/v1/pools/{POOL}")).ok()?)?;
+            Some(shown.get("seat").get("shadow").text().to_owned()).filter(|it| !it.is_empty())
+        });
+        self.nodes.iter().position(|node| Some(&node.name) == name.as_ref()).unwrap_or(any)
+    }
+
     /// The node that leads the charter, or any.
     pub(crate) fn leader(&mut self) -> usize {
         let any = self.dice.index(self.nodes.len());

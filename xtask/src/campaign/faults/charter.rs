@@ -1,5 +1,5 @@
-//! The node that leads the charter, the one that decides, and both: killed, stopped, standing
-//! still, cut off. Only for pools of `central` with a seat that moves; others lose the node that
+//! The node that leads the charter, the one that decides, the one that shadows it, and two of them:
+//! killed, stopped, standing still, cut off. Only for pools of `central` with a seat that moves; others lose the node that
 //! decides by the entries of `processes.rs`.
 
 use super::processes::{lease, pause};
@@ -63,6 +63,17 @@ fn cut_off(stage: &mut Stage, beat: u32, who: fn(&mut Stage) -> Vec<usize>) -> O
 
 fn leader(stage: &mut Stage) -> Vec<usize> {
     vec![stage.leader()]
+}
+
+/// Whoever would decide at once without the node that decides.
+fn shadow(stage: &mut Stage) -> Vec<usize> {
+    vec![stage.shadow()]
+}
+
+fn with_shadow(stage: &mut Stage) -> Vec<usize> {
+    let mut nodes = vec![stage.decider(), stage.shadow()];
+    nodes.dedup();
+    nodes
 }
 
 fn majority(stage: &mut Stage) -> Vec<usize> {
@@ -134,4 +145,50 @@ pub(super) const ALL: &[Fault] = &[
         }
         stage.start(node)
     }),
+    seat("kill-shadow", "whoever shadows is killed and returns", |stage, beat| {
+        kill(stage, beat, shadow, true)
+    }),
+    seat("kill-with-shadow", "whoever decides is killed with its shadow", |stage, beat| {
+        kill(stage, beat, with_shadow, true)
+    }),
+    seat("kill-then-shadow", "whoever decides is killed, and then who took over", |stage, beat| {
+        // Sixteen beats are longer than it takes to miss a node.
+        let phase = beat % 32;
+        match phase {
+            0 => {
+                stage.chosen = vec![stage.decider()];
+                stage.kill(stage.chosen[0])
+            }
+            16 => {
+                let next = stage.decider();
+                stage.restart(next)?;
+                stage.start(stage.chosen[0])
+            }
+            _ => Ok(()),
+        }
+    }),
+    seat("pause-shadow", "whoever shadows stands still", |stage, beat| {
+        stand_still(stage, beat, shadow)
+    }),
+    seat("pause-with-shadow", "decider and shadow stand still", |stage, beat| {
+        stand_still(stage, beat, with_shadow)
+    }),
+    Fault {
+        links: true,
+        ..seat("isolate-shadow", "whoever shadows is cut off", |stage, beat| {
+            cut_off(stage, beat, shadow)
+        })
+    },
+    Fault {
+        links: true,
+        ..seat("unheard-by-shadow", "decider and shadow do not hear each other", |stage, beat| {
+            if beat > 0 {
+                return Ok(());
+            }
+            let [one, other] = [stage.decider(), stage.shadow()];
+            let name = |node: usize| stage.nodes[node].name.clone();
+            let (one, other) = (name(one), name(other));
+            if one == other { Ok(()) } else { stage.lab.cut(&one, &other) }
+        })
+    },
 ];

@@ -93,7 +93,7 @@ pub(super) const ALL: &[Fault] = &[
         fits: of_five,
         ..seat("leader-unheard", "a node hears nothing of the charter while seats move", unheard)
     },
-    spares(seat("pools-made", "pools are made and used under load", |stage, beat| {
+    spares(seat("pools-made", "pools are made, used and changed under load", |stage, beat| {
         if beat > 0 {
             return Ok(());
         }
