@@ -1,6 +1,6 @@
-//! The node that leads the charter, the one that decides, the one that shadows it, and two of them:
-//! killed, stopped, standing still, cut off. Only for pools of `central` with a seat that moves; others lose the node that
-//! decides by the entries of `processes.rs`.
+//! The node that leads the charter, the one that decides, the one that shadows it, and two of
+//! them: killed, stopped, standing still, cut off. Only for pools of `central` with a seat that
+//! moves; others lose the node that decides by the entries of `processes.rs`.
 
 use super::processes::{lease, pause};
 use super::{Fault, fault};
