@@ -213,7 +213,7 @@ impl Engine {
     /// asks elsewhere begins anew, and what was asked for here would stand in the way of everybody.
     pub(super) fn give_up_waiting(&mut self, seat: usize) {
         let pool = &self.pools[seat];
-        if pool.def.protocol.about.books != Books::Advise {
+        if matches!(pool.def.protocol.about.books, Books::Decide(_) | Books::Copy) {
             return;
         }
         let waiting = pool.ledger.in_line().chain(pool.untold.iter().copied());

@@ -171,6 +171,36 @@ async fn a_stopping_node_says_goodbye() {
     assert_eq!(client.hear().await, None);
 }
 
+/// Nobody is taken for gone here and no lease ends: what the stopped node asked for would be in the
+/// way for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_at_a_node_that_stops_is_in_nobodys_way() {
+    for mode in ["named", "ticket"] {
+        let pools = format!(
+            "[[pools]]\nname = \"p\"\nunits = 1\nlease = \"1h\"\nprotocol = \"arbiter\"\n\
+             mode = \"{mode}\"\nvoters = 3\n"
+        );
+        // The last one does not vote: without it everything is granted as before.
+        let mut cluster = Cluster::patient(4, &pools).await;
+        let mut holder = Client::connect(&cluster, 0).await;
+        holder.send(1, claim(1, 1)).await;
+        assert!(matches!(holder.answer().await.1, Reply::Granted { .. }), "{mode}");
+        let waits = async |count: u64| {
+            let (_, view) = cluster.request(0, "GET /v1/pools/p", "").await;
+            view["waiting"] == count
+        };
+        let mut stopped = Client::connect(&cluster, 3).await;
+        stopped.send(1, claim(2, 1)).await;
+        until("one waits", || waits(1)).await;
+        let mut other = Client::connect(&cluster, 2).await;
+        other.send(1, claim(3, 1)).await;
+        until("two wait", || waits(2)).await;
+        cluster.stop(3).await;
+        holder.send(2, release(1)).await;
+        assert!(matches!(other.answer().await.1, Reply::Granted { .. }), "{mode}");
+    }
+}
+
 /// A claim is answered wherever it is made; once, its client hears who decides.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_is_told_once_which_other_node_decides() {

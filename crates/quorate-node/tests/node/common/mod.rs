@@ -26,6 +26,8 @@ pub(crate) struct Cluster {
     detour: Option<SocketAddr>,
     /// Where the certificates are, if they have some.
     certificates: Option<PathBuf>,
+    /// What files begin with beside that.
+    head: &'static str,
 }
 
 impl Cluster {
@@ -40,6 +42,15 @@ impl Cluster {
         cluster.0.certificates = Some(certificates);
         let (mut cluster, listeners) = cluster;
         cluster.start_all(listeners).await;
+        cluster
+    }
+
+    /// Nodes in memory that take nobody for gone.
+    pub(crate) async fn patient(nodes: usize, pools: &str) -> Cluster {
+        let (mut cluster, listeners) = Cluster::on_listeners(None, nodes, pools, None).await;
+        cluster.head = "suspect_after = \"1h\"\n";
+        cluster.start_all(listeners).await;
+        cluster.connected().await;
         cluster
     }
 
@@ -88,6 +99,7 @@ impl Cluster {
             data,
             detour: bridge.map(|bridge| bridge.address),
             certificates: None,
+            head: "",
         };
         if let Some(bridge) = bridge {
             bridge.leads_to(cluster.peers[1]);
@@ -109,6 +121,7 @@ impl Cluster {
              listen = {{ clients = \"{}\", peers = \"{}\" }}\n",
             self.clients[place], self.peers[place]
         );
+        text.push_str(self.head);
         if let Some(data) = &self.data {
             let path = data.join(format!("n{place}"));
             text.push_str(&format!("data_dir = {path:?}\n"));
