@@ -21,6 +21,8 @@ pub(crate) enum Due {
     Order(u64),
     /// The next licence is asked for.
     Licence,
+    /// More pools are counted.
+    Reading,
     /// Other nodes hear of claims that wait here.
     Copies,
     /// Whoever waits until all have heard these tidings is told who has not.

@@ -101,7 +101,7 @@ impl History {
         if brief.what.is_notable() {
             return self.note(seat, brief.record());
         }
-        let room = if self.total >= TOTAL_MAX { FEW } else { POOL_MAX };
+        let room = if self.total >= TOTAL_MAX { self.few() } else { POOL_MAX };
         let past = self.past(seat);
         if past.records.len() < room {
             return self.keep(seat, brief.record());
@@ -146,6 +146,11 @@ impl History {
         self.keep_notable(Record { more_pools, others, ..brief.record() });
     }
 
+    /// How much a pool keeps that must be short: at least the last thing that happened.
+    fn few(&self) -> usize {
+        (TOTAL_MAX / self.pools.len().max(1)).clamp(1, FEW)
+    }
+
     fn past(&mut self, seat: usize) -> &mut Past {
         if self.pools.len() <= seat {
             self.pools.resize_with(seat + 1, Past::default);
@@ -162,7 +167,7 @@ impl History {
     }
 
     fn trim(&mut self, seat: usize) {
-        let room = if self.total > TOTAL_MAX { FEW } else { POOL_MAX };
+        let room = if self.total > TOTAL_MAX { self.few() } else { POOL_MAX };
         let past = self.past(seat);
         let before = past.records.len();
         while past.records.len() > room {

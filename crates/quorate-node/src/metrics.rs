@@ -345,7 +345,7 @@ impl Metrics {
     pub(crate) fn measure<'a>(
         &self,
         config: &Config,
-        standings: impl Iterator<Item = (&'a String, &'a Standing)>,
+        standings: impl Iterator<Item = (&'a Arc<str>, &'a Standing)>,
     ) {
         self.facts.clear();
         for (label, standing) in standings {

@@ -147,6 +147,8 @@ pub(crate) trait AnySeat: Send {
     fn grace_until(&self) -> Option<Moment>;
     /// The kinds of messages, for counting.
     fn kinds(&self) -> &'static [&'static str];
+    /// Whether its shadow has something to answer.
+    fn is_owed(&self) -> bool;
 }
 
 /// A protocol that a node can run.
@@ -158,6 +160,11 @@ pub(crate) trait Runs: Wire + Sends + Send + 'static {
     /// Whether this alarm, which is armed, has nothing to do unless something else happens to the
     /// seat first: then it rings only when that is no longer so. Later is always allowed.
     fn dozes(&self, _alarm: &Self::Alarm) -> bool {
+        false
+    }
+
+    /// Whether its shadow has something to answer; most protocols have none.
+    fn is_owed(&self) -> bool {
         false
     }
 
@@ -467,6 +474,10 @@ impl<P: Runs> AnySeat for Driver<P> {
 
     fn kinds(&self) -> &'static [&'static str] {
         P::KINDS
+    }
+
+    fn is_owed(&self) -> bool {
+        self.participant.as_ref().is_some_and(Runs::is_owed)
     }
 }
 

@@ -130,6 +130,11 @@ impl Seated {
         }
     }
 
+    /// As whom somebody shadows it: by which entry.
+    pub(crate) fn naming(&self) -> Option<u64> {
+        self.shadow.map(|shadow| shadow.naming)
+    }
+
     /// The word for who shadows it.
     pub(crate) fn shadowed(&self) -> quorate_core::Charter {
         quorate_core::Charter::Shadowed { term: self.tenure.term, shadow: self.shadow }

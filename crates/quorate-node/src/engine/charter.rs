@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use quorate_api::SeatView;
 use quorate_charter::Group;
-use quorate_core::{Charter, Event, Moment, NodeId, Shadow, Tenure};
+use quorate_core::{Charter, Event, Moment, NodeId, Tenure};
 use quorate_wire::glance::What;
 use tokio::sync::mpsc;
 
 use super::Engine;
 use super::licences::Licences;
 use super::pools::Pool;
-use crate::charter::{self, Amendments, FromCharter, Hall, Seated, Seats, Want};
+use super::shadows::Unshown;
+use crate::charter::{self, Amendments, FromCharter, Hall, Seated, Seats};
 use crate::clock;
 use crate::config::{Member, PoolDef};
 
@@ -36,8 +37,7 @@ pub(super) struct Known {
     lately: BTreeSet<(usize, NodeId)>,
     /// Since when this node knows who decides for each group.
     decides: BTreeMap<Group, Since>,
-    /// For which term and naming of its shadow the seat of a pool has vouched.
-    vouched: BTreeMap<usize, (u32, u64)>,
+    pub(super) unshown: Unshown,
     pub(super) licences: Licences,
 }
 
@@ -72,6 +72,16 @@ impl Known {
             // If it is gone, the node is stopping.
             let _ = way.asks.send(since);
         }
+    }
+
+    /// The pools of each group that are in use here.
+    pub(super) fn pools(&self) -> &BTreeMap<Group, Vec<usize>> {
+        &self.pools
+    }
+
+    /// Who decides for a group, and who shadows it.
+    pub(super) fn seated_of(&self, group: Group) -> Option<Seated> {
+        self.seats.get(group)
     }
 
     /// Homes of a pool ask whoever decides once more in a moment.
@@ -168,12 +178,17 @@ impl Engine {
         }
         // A node that goes can be the end of a hundred seats: said once of all.
         let mut news: BTreeMap<(u8, String), Vec<usize>> = BTreeMap::new();
-        for (group, pools) in self.charter.pools.clone() {
-            let (was, Some(is)) = (before.get(group), seats.get(group)) else { continue };
-            if was == Some(is) {
+        for (group, is) in seats.all() {
+            let was = before.get(group);
+            let Some(pools) = self.charter.pools.get(&group).filter(|_| was != Some(is)) else {
                 continue;
-            }
+            };
+            let pools = pools.clone();
             let renewed = was.is_none_or(|was| was.tenure != is.tenure);
+            let named = renewed || was.and_then(|was| was.naming()) != is.naming();
+            if named {
+                self.charter.unshown.forget(group);
+            }
             for seat in &pools {
                 self.learn_decider(*seat);
                 if renewed {
@@ -182,7 +197,7 @@ impl Engine {
                     self.decides_from(*seat, &is.tenure, since.at);
                     self.charter.lately.insert((*seat, is.tenure.node));
                 }
-                self.tell_shadow(*seat, is);
+                self.tell_shadow(*seat, is, named);
             }
             for text in self.seat_news(was, is) {
                 news.entry(text).or_default().extend(&pools);
@@ -226,48 +241,6 @@ impl Engine {
         news
     }
 
-    /// The seat of a pool hears who shadows it, if this node decides.
-    fn tell_shadow(&mut self, seat: usize, is: Seated) {
-        if is.tenure.node != self.config.me || !self.is_shadowed(seat) {
-            return;
-        }
-        self.step(seat, Event::Charter(is.shadowed()));
-        if let Some(shadow) = is.shadow.filter(|shadow| !shadow.whole) {
-            self.charter.lately.insert((seat, shadow.node));
-        }
-    }
-
-    /// Whether the seat of a pool has a shadow when the charter names one.
-    fn is_shadowed(&self, seat: usize) -> bool {
-        self.pools[seat].def.protocol.about.shadowed
-    }
-
-    /// The shadow of a pool's seat knows all that is in force in the pool.
-    pub(super) fn vouch(&mut self, seat: usize, term: u32, naming: u64) {
-        self.charter.vouched.insert(seat, (term, naming));
-        self.see_whole(Group::of(&self.pools[seat].name));
-    }
-
-    /// If the shadow of a group knows all of all its pools that are in use here, the charter is to
-    /// say so. A pool that comes into use later begins with its shadow: nobody is told of a grant
-    /// before that knows of it, and it takes nothing over that it was not shown.
-    fn see_whole(&self, group: Group) {
-        let Some((is, shadow)) = self.shadow_of_mine(group).filter(|(_, it)| !it.whole) else {
-            return;
-        };
-        let naming = (is.tenure.term, shadow.naming);
-        let vouched = |seat: &usize| {
-            let beside = !self.is_shadowed(*seat) || self.pools[*seat].stopped().is_some();
-            beside || self.charter.vouched.get(seat) == Some(&naming)
-        };
-        let pools = self.charter.pools.get(&group);
-        if let Some(hall) = self.charter.hall()
-            && pools.into_iter().flatten().all(vouched)
-        {
-            hall.wants(group, naming, Want::Whole);
-        }
-    }
-
     /// Who decides over a pool in use here, and who would without it.
     pub(super) fn seat_view(&self, pool: &Pool) -> Option<SeatView> {
         let seated = self.charter.seated(&pool.name)?;
@@ -276,44 +249,6 @@ impl Engine {
         let mine = seated.tenure.node == self.config.me;
         let knows = !mine || shadow().is_some_and(|shadow| shadow.whole);
         charter::seat_view(&self.config, seated, &pool.def, knows)
-    }
-
-    /// The pools over which this node decides and nobody would at once without it, although they
-    /// should have a shadow.
-    pub(super) fn unshadowed(&self) -> Vec<&Pool> {
-        let mine = |pool: &&Pool| {
-            pool.def.protocol.about.shadowed
-                && self.charter.decider(&pool.name) == Some(self.config.me)
-                && !self.seat_view(pool).is_some_and(|seat| seat.whole)
-        };
-        self.pools.iter().filter(mine).collect()
-    }
-
-    /// Who shadows a group, if this life of this node decides for it.
-    fn shadow_of_mine(&self, group: Group) -> Option<(Seated, Shadow)> {
-        let is = self.charter.seats.get(group)?;
-        Some((is, is.shadow.filter(|_| self.is_mine(&is.tenure))?))
-    }
-
-    /// Shadows that do not answer are struck: nobody new is granted anything before that (charter
-    /// spec S15). The charter's leader strikes who is gone; this is for who is gone only from here.
-    pub(super) fn strike_the_silent(&self, now: Moment) {
-        let (Some(hall), Some(charter)) = (self.charter.hall(), self.config.charter) else {
-            return;
-        };
-        let suspects = self.suspects();
-        for (group, _) in self.charter.seats.all() {
-            let Some((is, shadow)) = self.shadow_of_mine(group) else { continue };
-            let silent = |seat: &usize| {
-                let shadowing = self.pools[*seat].seat.health(now).shadow;
-                let since = shadowing.filter(|it| it.naming == shadow.naming)?.silent_since?;
-                (now.since(since) > charter.suspect_after).then_some(())
-            };
-            let mut pools = self.charter.pools.get(&group).into_iter().flatten();
-            if suspects.contains(shadow.node) || pools.any(|seat| silent(seat).is_some()) {
-                hall.wants(group, (is.tenure.term, shadow.naming), Want::Strike);
-            }
-        }
     }
 
     /// Pools were made. Their seats are when somebody uses them.
@@ -382,7 +317,7 @@ impl Engine {
         self.step(seat, Event::Charter(Charter::Applied(born.unwrap_or(is.tenure))));
         let known = self.charter.decides.get(&group).map(|since| since.at);
         self.decides_from(seat, &is.tenure, known.unwrap_or_default());
-        self.tell_shadow(seat, is);
+        self.tell_shadow(seat, is, true);
     }
 
     /// Whether this node answers for how many units a pool has.

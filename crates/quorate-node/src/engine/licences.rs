@@ -113,6 +113,7 @@ impl Engine {
     /// Something happened to a seat: if it has no licence for long, it is told of the next.
     pub(super) fn want_licence(&mut self, seat: usize) {
         let Some(decides) = self.pools[seat].decides else { return };
+        self.note_owed(seat);
         let lasts = self.licence_length() / 3 * 2;
         if decides.told >= decides.since && self.now().since(decides.told) < lasts {
             return;

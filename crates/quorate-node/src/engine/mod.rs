@@ -19,8 +19,10 @@
 //! * `licences`: that this node may decide;
 //! * `links`: what peers say;
 //! * `lists`: lists of pools, a part at a time;
+//! * `measure`: what is counted of pools;
 //! * `orders`: what operators order, and what came of it;
 //! * `owners`: whose claims are;
+//! * `shadows`: who would go on without this node;
 //! * `suspicion`: which peers have been silent for too long;
 //! * `states`: what begins and ends in what seats tell about themselves;
 //! * `presence`: claims that nobody is there for;
@@ -40,6 +42,7 @@ mod hints;
 mod licences;
 mod links;
 mod lists;
+mod measure;
 mod orders;
 mod owners;
 mod pools;
@@ -47,6 +50,7 @@ mod presence;
 mod readiness;
 #[cfg(test)]
 mod shadow_tests;
+mod shadows;
 mod states;
 mod suspicion;
 #[cfg(test)]
@@ -91,11 +95,12 @@ use gather::Gathering;
 use links::Peers;
 pub(crate) use links::{PeerEvent, hello};
 pub(crate) use lists::{POOLS_LISTED, Used};
+use measure::{PoolMeterCache, Reading};
 use orders::Orders;
 pub(crate) use orders::{check_labels, current as current_labels};
 use owners::Owners;
+use pools::Pool;
 pub(crate) use pools::pool_view;
-use pools::{Pool, PoolMeterCache};
 use suspicion::Watch;
 
 /// Commands taken at once, before links are flushed and alarms are looked at.
@@ -192,6 +197,10 @@ pub(crate) struct Engine {
     /// The same in the order of names, for lists.
     in_order: BTreeMap<Arc<str>, usize>,
     meters: PoolMeterCache,
+    /// What is being counted.
+    reading: Option<Reading>,
+    /// Pools that granted nothing when they were looked at last.
+    stalled: BTreeSet<usize>,
     history: History,
     register: Register,
     alarms: Alarms,
@@ -274,6 +283,8 @@ impl Engine {
             by_name: HashMap::new(),
             in_order: BTreeMap::new(),
             meters: PoolMeterCache::default(),
+            reading: None,
+            stalled: BTreeSet::new(),
             history: History::default(),
             register: Register::recalled(journal.take_lines()),
             alarms: Alarms::default(),
@@ -366,10 +377,7 @@ impl Engine {
             Request::Fence { pool, node, reply } => {
                 drop(reply.send(self.fence(&caller, &pool, &node)));
             }
-            Request::Measure(reply) => {
-                self.measure();
-                let _ = reply.send(());
-            }
+            Request::Measure(reply) => self.measure(reply),
         }
     }
 
@@ -386,6 +394,7 @@ impl Engine {
                 Due::Gathering(number) => self.finish_gathering(number),
                 Due::Order(number) => self.finish_order(number),
                 Due::Licence => self.renew_licences(),
+                Due::Reading => self.measure_on(),
                 Due::Copies => self.tell_who_waits(now),
                 Due::Heard(number) => self.all_have_heard(number),
                 // Else this node stood still, and could not see who came.

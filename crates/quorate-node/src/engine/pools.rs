@@ -24,7 +24,7 @@ use crate::clock;
 use crate::config::{Names, PoolDef};
 use crate::convert;
 use crate::ledger::{Claimed, Ledger, State, Terms};
-use crate::metrics::{PoolMeters, Standing};
+use crate::metrics::PoolMeters;
 use crate::seat::{AnySeat, Origin, Place, SeatEffect, SeatError};
 use crate::selection::Known;
 
@@ -48,6 +48,9 @@ pub(super) struct Pool {
     pub(super) terms: Terms,
     /// Units that have other labels than the configuration says, as far as this node knows.
     pub(super) relabelled: Labelled,
+    /// What it is counted as...
+    pub(super) label: Arc<str>,
+    /// ...and where.
     pub(super) meters: Arc<PoolMeters>,
     /// The last record submitted: what follows waits until it is on disk...
     pub(super) barrier: u64,
@@ -65,9 +68,6 @@ pub(super) struct Pool {
     pub(super) decides: Option<Decides>,
     stopped: Option<String>,
 }
-
-/// The meters of each definition, by its label.
-pub(super) type PoolMeterCache = BTreeMap<String, Arc<PoolMeters>>;
 
 impl Pool {
     /// What this node knows of its units.
@@ -165,15 +165,7 @@ impl Engine {
         let mut effects = std::mem::take(&mut self.effects);
         let members = self.config.members.len();
         let seat = def.protocol.rules.take_seat(place, members, origin, &mut effects)?;
-        let label = def.label();
-        let meters = match self.meters.get(&label) {
-            Some(meters) => Arc::clone(meters),
-            None => {
-                let meters = Arc::new(self.metrics.pool(&label, seat.kinds()));
-                self.meters.insert(label, Arc::clone(&meters));
-                meters
-            }
-        };
+        let (label, meters) = self.meters_of(def, seat.kinds());
         let index = self.pools.len();
         self.pools.push(Pool {
             name: Arc::clone(name),
@@ -182,6 +174,7 @@ impl Engine {
             ledger: Ledger::default(),
             terms: Terms::of(def),
             relabelled: Vec::new(),
+            label,
             meters,
             barrier: 0,
             held: VecDeque::new(),
@@ -221,6 +214,7 @@ impl Engine {
         if let Some(problem) = self.pools[seat].stopped() {
             self.pools[seat].ledger.dismiss(&problem);
         }
+        self.need_not_vouch(seat);
     }
 
     /// What this node knows of a pool, or of one claim in it.
@@ -306,77 +300,6 @@ impl Engine {
         let until = longest.map(|grace| self.since.after(grace));
         until.map_or(Duration::ZERO, |until| until.since(clock::now()))
     }
-
-    /// Sets the gauges.
-    pub(super) fn measure(&mut self) {
-        let now = clock::now();
-        let mut standings: BTreeMap<String, Standing> = BTreeMap::new();
-        for def in &self.config.pools {
-            standings.insert(def.label(), Standing::default());
-        }
-        let away = self.suspects();
-        for pool in self.pools.iter().filter(|pool| !pool.is_gone()) {
-            let standing = standings.entry(pool.def.label()).or_default();
-            let most = self.outlook_of(pool, &away, now).map_or(0, |outlook| outlook.most());
-            standing.see_outlook(most.into());
-            add(standing, pool, self.answers_for(pool), now);
-        }
-        let unshadowed = i64::try_from(self.unshadowed().len()).unwrap_or(i64::MAX);
-        self.metrics.unshadowed.set(unshadowed);
-        self.metrics.measure(&self.config, standings.iter());
-    }
-}
-
-fn add(standing: &mut Standing, pool: &Pool, answers_for_it: bool, now: Moment) {
-    let (mut held, mut waiting) = ((0, 0), (0, 0));
-    let mut count = |granted: bool, units: u32| {
-        let (claims, sum) = if granted { &mut held } else { &mut waiting };
-        *claims += 1;
-        *sum += u64::from(units);
-    };
-    let by_the_books = pool.def.protocol.about.books.decide();
-    pool.seat.ledger(&mut |entry| {
-        if by_the_books {
-            count(!entry.standing.waits(), entry.units.get());
-        }
-    });
-    for claimed in pool.ledger.live() {
-        let granted = match &claimed.state {
-            State::Waiting => {
-                standing.oldest_wait = standing.oldest_wait.max(now.since(claimed.made));
-                false
-            }
-            State::Granted { since, .. } => {
-                standing.oldest_hold = standing.oldest_hold.max(now.since(*since));
-                true
-            }
-            State::Shown { .. } | State::Over { .. } => continue,
-        };
-        // Where no books decide, every node counts its own clients.
-        if !by_the_books {
-            count(granted, claimed.want.units());
-        }
-    }
-    standing.held += held.1;
-    standing.waiters += waiting.0;
-    standing.wait_units += waiting.1;
-    if answers_for_it {
-        let units = u64::from(pool.def.units);
-        standing.capacity += units;
-        if by_the_books {
-            let grace = pool.seat.grace_until().is_some();
-            let free = units.saturating_sub(held.1);
-            // One that is still held is counted there.
-            let mut draining = 0;
-            pool.seat.drained(&mut |_, held| draining += u64::from(!held));
-            let free = free.saturating_sub(draining);
-            let (free, quarantined) = if grace { (0, free) } else { (free, 0) };
-            standing.draining += draining;
-            standing.known_free = Some(standing.known_free.unwrap_or(0) + free);
-            standing.quarantined += quarantined;
-        }
-    }
-    pool.seat.facts(now, &mut |fact| standing.facts.push(fact));
 }
 
 fn quorums_view(worth: &Worth) -> QuorumsView {

@@ -13,6 +13,9 @@ use crate::boot::Past;
 use crate::clock;
 use crate::outlook::Words;
 
+/// Most pools that are looked at for one answer. Where more are in use it is about those that came
+/// into use first, and those that granted nothing when they had their turn ([`super::states`]).
+pub(super) const LOOKED_AT: usize = 10_000;
 /// Most pools that a check names.
 const NAMED_MAX: usize = 10;
 
@@ -68,7 +71,12 @@ impl Engine {
     fn pools_check(&self, now: Moment) -> (bool, String) {
         let away = self.suspects();
         let (mut blocked, mut named) = (0, Vec::new());
-        for pool in &self.pools {
+        let firsts = 0..self.pools.len().min(LOOKED_AT);
+        let stalled = self.stalled.range(firsts.end..).take(LOOKED_AT).copied();
+        let seen = firsts.chain(stalled).map(|seat| &self.pools[seat]);
+        let mut looked_at = 0;
+        for pool in seen {
+            looked_at += 1;
             let outlook = self.outlook_of(pool, &away, now);
             if outlook.as_ref().is_some_and(|outlook| outlook.sizes.is_some()) {
                 continue;
@@ -86,23 +94,22 @@ impl Engine {
         }
         let more = if blocked > named.len() { ", ..." } else { "" };
         let text = format!("{blocked} of {all} grant nothing: {}{more}", named.join(", "));
-        (blocked < all, text)
+        (blocked < looked_at, text)
     }
 
     /// Which pools would grant nothing for a lease if this node crashed.
     fn shadows_check(&self) -> String {
-        let bare = self.unshadowed();
+        let (bare, all) = self.unshadowed(NAMED_MAX);
         if bare.is_empty() {
             return "another node would decide at once over every pool decided here".into();
         }
-        let named: Vec<&str> = bare.iter().take(NAMED_MAX).map(|pool| &*pool.name).collect();
-        let more = if bare.len() > named.len() { ", ..." } else { "" };
+        let named: Vec<&str> = bare.iter().map(|pool| &*pool.name).collect();
+        let more = if all > named.len() { ", ..." } else { "" };
         let costs = bare.iter().filter_map(|pool| self.seat_view(pool)).map(|it| it.crash_ms).max();
         let costs = quorate_api::format_span(Duration::from_millis(costs.unwrap_or(0)));
         format!(
-            "{} decided here have no whole shadow: without this node they would grant nothing new \
-             for {costs}: {}{more}",
-            bare.len(),
+            "{all} decided here have no whole shadow: without this node they would grant nothing \
+             new for {costs}: {}{more}",
             named.join(", ")
         )
     }

@@ -8,6 +8,7 @@ use quorate_wire::glance::{Record, What};
 
 use super::Engine;
 use super::pools::Pool;
+use super::readiness::LOOKED_AT;
 use crate::history;
 
 /// Pools looked at in one heartbeat: where there are more, each has its turn and nobody waits.
@@ -85,6 +86,7 @@ impl Engine {
     pub(super) fn look_at_states(&mut self, now: Moment) {
         // A node that goes away can be the end of a thousand pools: said once of all.
         let mut news: BTreeMap<(What, String), Vec<usize>> = BTreeMap::new();
+        let away = self.suspects();
         for _ in 0..self.pools.len().min(AT_ONCE) {
             let seat = self.next_look % self.pools.len();
             self.next_look = seat + 1;
@@ -93,13 +95,17 @@ impl Engine {
             }
             let pool = &self.pools[seat];
             let mut states = states(&pool.seat.health(now));
-            let grants = self.grants_view(pool, &self.suspects(), now);
+            let outlook = self.outlook_of(pool, &away, now);
             // A seat that has just begun may not have heard of those on whom it depends: what lasts
             // from one look to the next is an outage.
-            let stalled = !grants.grants();
+            let stalled = outlook.is_none_or(|outlook| outlook.sizes.is_none());
             if std::mem::replace(&mut self.pools[seat].stalled, stalled) && stalled {
                 states.insert(State::GrantsNothing);
             }
+            match stalled {
+                true => self.stalled.insert(seat),
+                false => self.stalled.remove(&seat),
+            };
             let before = std::mem::replace(&mut self.pools[seat].states, states.clone());
             for ended in before.difference(&states) {
                 let (_, words, about) = ended.words();
@@ -108,8 +114,10 @@ impl Engine {
             for begun in states.difference(&before) {
                 let (words, _, about) = begun.words();
                 let mut text = self.words(words, about);
-                if let (State::GrantsNothing, Some(why)) = (begun, &grants.hindrance) {
-                    text.push_str(&format!(": {}", why.summary));
+                if *begun == State::GrantsNothing {
+                    let grants = self.grants_view(&self.pools[seat], &away, now);
+                    let why = grants.hindrance.map(|why| format!(": {}", why.summary));
+                    text.push_str(&why.unwrap_or_default());
                 }
                 news.entry((What::Warned, text)).or_default().push(seat);
             }
@@ -159,6 +167,6 @@ impl Engine {
             let nodes: Vec<&str> = awaited.iter().map(|peer| self.name_of(peer)).collect();
             Some(format!("pool {} waits for {}", pool.name, nodes.join(", ")))
         };
-        self.pools.iter().filter_map(awaited).collect()
+        self.pools.iter().take(LOOKED_AT).filter_map(awaited).collect()
     }
 }

@@ -132,3 +132,31 @@ fn no_licence_counts_that_was_asked_for_before_the_pool_was_what_it_is() {
     stage.licensed_in("p", THIRD);
     assert!(third.try_recv().is_ok());
 }
+
+/// Pools of the charter are counted each by itself up to a bound, and a reading of all of them
+/// leaves room for others.
+#[test]
+fn very_many_pools_are_counted_together_and_a_slice_at_a_time() {
+    let mut stage = Stage::new("");
+    let name = |number| format!("p{number:04}");
+    for thousand in 0..3 {
+        let names = (thousand * 1000..(thousand + 1) * 1000).map(name);
+        stage.applies(names.map(|name| pool(&name, "units = 2")).collect());
+    }
+    for number in 0..3000 {
+        stage.engine.seat(&name(number)).unwrap();
+    }
+    let (reply, mut done) = tokio::sync::oneshot::channel();
+    stage.engine.measure(reply);
+    assert!(done.try_recv().is_err(), "others have their turn");
+    stage.engine.measure_on();
+    assert!(done.try_recv().is_ok());
+    let text = stage.engine.metrics.open_text();
+    let capacity = |label: &str| {
+        let line = format!("quorate_pool_capacity_units{{pool=\"{label}\"}} ");
+        text.lines().find_map(|found| found.strip_prefix(&line)).map(str::to_owned)
+    };
+    assert_eq!(capacity(&name(999)).as_deref(), Some("2"));
+    assert_eq!(capacity(&name(1000)), None);
+    assert_eq!(capacity("(other pools)").as_deref(), Some("4000"));
+}

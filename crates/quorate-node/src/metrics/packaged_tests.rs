@@ -26,7 +26,7 @@ fn exported() -> Exported {
     let metrics = Metrics::new();
     metrics.pool("p", &["request"]);
     let standing = Standing { known_free: Some(1), grants_up_to: Some(1), ..Standing::default() };
-    metrics.measure(&config, [(&"p".to_owned(), &standing)].into_iter());
+    metrics.measure(&config, [(&"p".into(), &standing)].into_iter());
     metrics.set_standing("p", 1, 1);
     metrics.mesh(config.members.len(), 0);
     metrics.refuse("peer");

@@ -38,6 +38,10 @@ impl Runs for moving::Moving {
         matches!(alarm, moving::Alarm::Licence) && !self.awaits_its_shadow()
     }
 
+    fn is_owed(&self) -> bool {
+        self.awaits_its_shadow()
+    }
+
     fn grow(pool: &mut moving::Pool, members: usize) {
         pool.members = NodeSet::first(members);
     }

@@ -193,6 +193,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         durable: args.durable,
         tls: false,
         together: args.together,
+        limits: None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -14,7 +14,7 @@ use quorate_client::Tls;
 use quorate_node::{Config, Node};
 use quorate_trust::{Authority, Lifetime};
 
-use super::usage::Usage;
+use super::usage::{self, Usage};
 use crate::Outcome;
 
 /// The pools that a measurement uses; a cluster named with `--server` must have them too.
@@ -33,6 +33,8 @@ pub(super) struct Kind {
     pub(super) tls: bool,
     /// All nodes in this process.
     pub(super) together: bool,
+    /// Other limits than those of any node.
+    pub(super) limits: Option<String>,
 }
 
 /// A cluster that is there, how it is reached, and whom to trust.
@@ -74,6 +76,12 @@ impl Cluster {
         let Nodes::Apart(nodes) = &self.nodes else { return None };
         let used = nodes.iter().map(|node| Usage::of(&node.child.id().to_string()));
         used.reduce(|sum, one| Some(sum? + one?))?
+    }
+
+    /// The bytes that its nodes have, if they are processes of their own.
+    pub(super) fn memory(&self) -> Option<f64> {
+        let Nodes::Apart(nodes) = &self.nodes else { return None };
+        nodes.iter().map(|node| usage::memory(&node.child.id().to_string())).sum()
     }
 
     pub(super) async fn stop(self) {
@@ -235,6 +243,9 @@ impl Folder {
             "cluster = \"bench\"\nepoch = 1\nnode = \"n{number}\"\n\
              listen = {{ clients = \"{at}\", peers = \"{among}\" }}\n"
         );
+        if let Some(limits) = &kind.limits {
+            text += &format!("limits = {{ {limits} }}\n");
+        }
         let within = |name: &str| -> anyhow::Result<String> { shown(&self.0.join(name)) };
         if kind.tls {
             let [cert, key] = [format!("n{number}.crt"), format!("n{number}.key")];

@@ -2,6 +2,7 @@
 //! it.
 
 mod allocator;
+mod crowd;
 mod load;
 mod local;
 mod measure;
@@ -15,6 +16,7 @@ use crate::commands::quorum;
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
     Load(Box<load::Args>),
+    Crowd(crowd::Args),
     /// One node of such a measurement
     #[command(hide = true)]
     Node(local::NodeArgs),
@@ -32,6 +34,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Load(args) => load::run(&args),
+        Command::Crowd(args) => crowd::run(&args),
         Command::Node(args) => local::run(&args),
         Command::Peers(args) => peers::run(&args),
         Command::Echo => peers::echo(),

@@ -55,6 +55,13 @@ impl Usage {
     }
 }
 
+/// The bytes in memory of the process of this name under `/proc`.
+pub(super) fn memory(process: &str) -> Option<f64> {
+    let status = read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<f64>().ok()? * 1024.0)
+}
+
 fn switches(status: &str) -> Option<f64> {
     let lines = status.lines().filter_map(|line| line.split_once(':'));
     let wanted = lines.filter(|(name, _)| name.ends_with("ctxt_switches"));

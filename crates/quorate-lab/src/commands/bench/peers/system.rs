@@ -99,7 +99,7 @@ impl System {
             _ => Vec::new(),
         };
         let (protocol, tls, together) = (protocol.to_owned(), false, false);
-        Some(Kind { nodes, protocol, options, durable, tls, together })
+        Some(Kind { nodes, protocol, options, durable, tls, together, limits: None })
     }
 
     /// Starts it and waits until it serves.
