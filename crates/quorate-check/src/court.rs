@@ -149,7 +149,8 @@ fn show<P: Explorable>(
             Ok(())
         }
         Seen::Amended { edition } => {
-            book.amended(P::capacity(scope.pool_of(edition)));
+            let pool = scope.pool_of(edition);
+            book.amended(P::capacity(pool), P::drained(pool));
             Ok(())
         }
         Seen::Applied { edition } => {

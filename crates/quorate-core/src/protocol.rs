@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use crate::{ClaimId, EventOf, Health, Hurdle, Moment, NodeId, NodeSet, Outbox, Outlook};
+use crate::{ClaimId, EventOf, Health, Hurdle, Moment, NodeId, NodeSet, Outbox, Outlook, Unit};
 use crate::{Shares, Shortage, Stamp, Units};
 
 /// One participant: a plain value that changes only inside [`Protocol::step`].
@@ -91,6 +91,12 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
 
     /// How many units the pool has.
     fn capacity(pool: &Self::Pool) -> u32;
+
+    /// The units of the pool that are lent to nobody, ascending: part of its definition, where that
+    /// changes while it runs.
+    fn drained(_pool: &Self::Pool) -> &[Unit] {
+        &[]
+    }
 
     /// Most times a waiting claim may be overtaken, if the pool promises a bound.
     fn overtakes_max(pool: &Self::Pool) -> Option<u32>;

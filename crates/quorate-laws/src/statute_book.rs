@@ -1,6 +1,6 @@
 //! All laws of one pool together, as drivers use them.
 
-use quorate_core::{ClaimId, Entry, NodeId, numbers};
+use quorate_core::{ClaimId, Entry, NodeId, Unit, numbers};
 
 use crate::{
     BoundedOvertaking, Breach, CancelledIsOver, Capacity, EveryoneServed, Exclusivity, FenceOrder,
@@ -78,8 +78,8 @@ impl StatuteBook {
 
     /// The pool has so many units, as soon as those who decide know of it. The laws are made for
     /// the most that it will ever have.
-    pub fn amended(&mut self, units: u32) {
-        self.units_in_force.amended(units);
+    pub fn amended(&mut self, units: u32, drained: &[Unit]) {
+        self.units_in_force.amended(units, drained);
     }
 
     /// Nobody decides any more by how the pool was before it was amended so often.

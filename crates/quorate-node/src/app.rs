@@ -43,7 +43,7 @@ enum Owner {
 }
 
 /// An order, and what it is about.
-fn told(what: &Ordered) -> (&'static str, String) {
+pub(crate) fn told(what: &Ordered) -> (&'static str, String) {
     match what {
         Ordered::Revoke { claim: (origin, serial), .. } => {
             let id = quorate_api::ClaimId::from_halves(*origin, *serial);

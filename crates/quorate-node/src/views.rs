@@ -213,7 +213,7 @@ impl Picture {
             facts: Vec::new(),
             grace_ms,
             silent: gathered.silent.iter().map(|node| name(*node)).collect(),
-            drained: BTreeSet::new(),
+            drained: def.drained.iter().copied().collect(),
             relabelled: Vec::new(),
             labels: None,
             shortages: Vec::new(),

@@ -24,6 +24,9 @@ pub struct Goods {
     /// For pools that change while they run: the most units that it ever had, before and now.
     /// Holders may have some that it has no more, and homes may not know yet what there is.
     pub ever: Option<u32>,
+    /// For pools that change while they run: the units that are granted to nobody, ascending.
+    /// Whoever has one keeps it.
+    pub drained: Arc<[Unit]>,
     /// How long a grant lasts without renewal. There is no pool without a lease: a lost release
     /// would lose units.
     pub lease: Lease,
@@ -57,6 +60,7 @@ impl Goods {
         Goods {
             units,
             ever: None,
+            drained: Arc::default(),
             lease: Lease::new(Duration::from_secs(10), 200),
             lease_ever: None,
             retry: Duration::from_secs(1),
@@ -83,6 +87,15 @@ impl Goods {
     pub fn longest(&self) -> Duration {
         let lease = self.lease.length();
         self.lease_ever.map_or(lease, |ever| ever.longest.max(lease))
+    }
+
+    /// Whether a unit is granted to anybody.
+    pub(crate) fn lends(&self, unit: Unit) -> bool {
+        #[cfg(test)]
+        if self.mutant == Some(Mutant::GrantDrained) {
+            return unit.0 < self.units;
+        }
+        unit.0 < self.units && self.drained.binary_search(&unit).is_err()
     }
 
     /// Most units of what a client shows, as a home judges it, which may know less than whoever
@@ -169,7 +182,8 @@ impl Goods {
         labels: Option<&Labels>,
     ) -> Option<Refusal> {
         let Wanted { units, lines, .. } = wanted;
-        if units.get() > self.units {
+        let drained = self.drained.iter().filter(|unit| unit.0 < self.units).count() as u32;
+        if units.get() > self.units - drained {
             assert!(self.ever.is_some(), "h <= k was settled at the door");
             return Some(Refusal::NeverEnough);
         }
@@ -199,7 +213,11 @@ impl Goods {
     }
 
     fn serve(&self, wants: &[Want]) -> Result<(), Impossible> {
-        Allocator::new(self.units, Policy::STRICT).serves(wants)
+        let mut units = Allocator::new(self.units, Policy::STRICT);
+        for unit in &*self.drained {
+            units.drain(*unit);
+        }
+        units.serves(wants)
     }
 
     /// Whether these units are what a claim asks for, whatever their labels.
@@ -221,12 +239,16 @@ impl Goods {
             units: line.units.get(),
         };
         let wants: Vec<Want> = lines.iter().map(granted).collect();
-        self.serve(&wants).is_ok()
+        // Whoever decides may lend others than we have heard of.
+        Allocator::new(self.most(), Policy::STRICT).serves(&wants).is_ok()
     }
 
     /// How many units one claim of a node can have at most.
     fn units_for(&self, node: NodeId) -> u32 {
-        self.eligible(node).map_or(self.units, |units| units.len() as u32)
+        let lent = |units: Arc<[Unit]>| {
+            units.iter().filter(|unit| self.drained.binary_search(unit).is_err()).count() as u32
+        };
+        self.eligible(node).map_or(self.units, lent)
     }
 
     /// Most times a waiting claim may be passed. Where units differ, a younger claim that wants
@@ -255,8 +277,8 @@ impl Goods {
                 _ => {}
             }
         }
-        if self.most() > self.units {
-            allocator.amend(self.most(), self.units, |_| false);
+        if self.most() > self.units || !self.drained.is_empty() {
+            allocator.amend(self.most(), |unit| self.lends(unit), |_| false);
         }
         allocator
     }

@@ -200,7 +200,7 @@ impl<'a, P: Protocol> World<'a, P> {
         };
         let Some(pool) = self.editions.get(council.amended) else { return };
         council.amended += 1;
-        self.laws.amended(P::capacity(pool));
+        self.laws.amended(P::capacity(pool), P::drained(pool));
         self.measures.amendments += 1;
         self.note(&"net", format_args!("the charter says that there are {}", P::capacity(pool)));
         for node in (0..self.nodes.len()).map(NodeId::from) {

@@ -3,7 +3,7 @@
 //! Strict runs ask the whole statute book. Others ask for capacity, exclusivity and fence order;
 //! the world knows its clients and sees by itself whether a grant answers a claim that waits.
 
-use quorate_core::{ClaimId, Entry, NodeId, Protocol};
+use quorate_core::{ClaimId, Entry, NodeId, Protocol, Unit};
 use quorate_laws::{
     Breach, Capacity, EveryoneServed, Exclusivity, FenceOrder, Observation, StatuteBook,
     no_lost_units,
@@ -50,9 +50,9 @@ impl Judge {
     }
 
     /// The pool has so many units from now on...
-    pub(crate) fn amended(&mut self, units: u32) {
+    pub(crate) fn amended(&mut self, units: u32, drained: &[Unit]) {
         if let Judge::Strict(book) = self {
-            book.amended(units);
+            book.amended(units, drained);
         }
     }
 

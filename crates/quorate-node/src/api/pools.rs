@@ -17,10 +17,10 @@ use quorate_core::NodeId;
 use quorate_wire::order::{Done, Ordered, Outcome};
 use quorate_wire::survey::Question;
 
-use super::OrderId;
 use super::reply::{Failure, bad_request, body, number, ok, unreadable};
+use super::{OrderId, definitions};
 use crate::admission;
-use crate::app::App;
+use crate::app::{App, told};
 use crate::caller::Action;
 use crate::charter::seat_view;
 use crate::config::{Names, POOL_NAME_MAX, PoolDef, Text};
@@ -172,6 +172,10 @@ pub(crate) async fn queue(app: App, Path(pool): Path<String>) -> Answered {
         (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
         (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
+        (status = 409, description = "it is the charter's, and was changed meanwhile",
+            body = Problem),
+        (status = 503, description = "it is the charter's, which cannot be asked now",
+            body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
 pub(crate) async fn drain(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
@@ -188,6 +192,10 @@ pub(crate) async fn drain(app: App, path: Path<(String, String)>, id: OrderId) -
         (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
         (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
+        (status = 409, description = "it is the charter's, and was changed meanwhile",
+            body = Problem),
+        (status = 503, description = "it is the charter's, which cannot be asked now",
+            body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
 pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
@@ -208,6 +216,10 @@ pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId)
         (status = 400, description = "no such unit, or no labels there", body = Problem),
         (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
+        (status = 409, description = "it is the charter's, and was changed meanwhile",
+            body = Problem),
+        (status = 503, description = "it is the charter's, which cannot be asked now",
+            body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
 pub(crate) async fn relabel(
@@ -260,7 +272,11 @@ async fn order(
         let text = format!("the pool has no unit {unit:?}, but {there}; nothing changed");
         return Err(bad_request(text).into());
     };
-    let carried = app.order(&pool, what(unit), id).await?;
+    let what = what(unit);
+    if def.ever.is_some() {
+        return ordered_by_charter(&app, &pool, what, id).await;
+    }
+    let carried = app.order(&pool, what, id).await?;
     let Some(outcome) = outcome(&app, carried)? else {
         return Err(bad_request(format!("this pool cannot {deed}; nothing changed")).into());
     };
@@ -268,6 +284,31 @@ async fn order(
     let outcome = OrderOutcome { granted: ids(&outcome.granted), refused: ids(&outcome.refused) };
     let view = PoolView { outcome: Some(outcome), ..picture.pool(&app.config, &pool, &def) };
     Ok(ok(StatusCode::OK, &view))
+}
+
+/// The same in a pool of the charter: it becomes a part of what that says of the pool, so that who
+/// decides next knows of it.
+async fn ordered_by_charter(app: &App, pool: &str, what: Ordered, id: Option<u128>) -> Answered {
+    app.authorize(Some(pool), Action::of_order(&what))?;
+    let hall = definitions::charter(app)?;
+    let (verb, _) = told(&what);
+    let made = hall
+        .amend(id, |charter| match &what {
+            Ordered::Drain { unit } => hall.draining(charter, pool, (*unit, true)),
+            Ordered::Restore { unit } => hall.draining(charter, pool, (*unit, false)),
+            Ordered::Relabel { unit, labels: Some(labels) } => {
+                hall.relabelling(charter, pool, (*unit, labels))
+            }
+            Ordered::Relabel { labels: None, .. } => Err(bad_request(format!(
+                "labels of pool {pool:?} are those that the charter says, and it knows no earlier \
+                 ones: give the unit the labels that it is to have; nothing changed"
+            ))),
+            Ordered::Revoke { .. } => unreachable!("it is about a claim"),
+        })
+        .await;
+    definitions::told(app, verb, pool, made)?;
+    let (def, picture) = look(app, pool).await?;
+    Ok(ok(StatusCode::OK, &picture.pool(&app.config, pool, &def)))
 }
 
 /// What came of an order, if some node carried it out; nothing, if none could. Of those that have

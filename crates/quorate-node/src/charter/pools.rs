@@ -4,6 +4,7 @@
 //! majority confirms. It is proposed on the condition that what it rests on is still so, and
 //! answered when this node's engine knows of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,20 @@ const GLANCE: Duration = Duration::from_millis(1500);
 
 /// What changes while everything runs (charter spec 3): all that the checker was shown, or that
 /// only nodes know.
-const LIVE: [&str; 7] = ["units", "lease", "claim_min", "claim_max", "fairness", "retry", "grace"];
+const LIVE: [&str; 9] = [
+    "units",
+    "unit_names",
+    "reserved",
+    "lease",
+    "claim_min",
+    "claim_max",
+    "fairness",
+    "retry",
+    "grace",
+];
+/// The same in words.
+const LIVE_WORDS: &str = "units where they are a number, names and labels of units where they are \
+                          a list, reserved, lease, claim_min, claim_max, fairness, retry, grace";
 
 /// What is to be changed, and that in words.
 pub(crate) struct Plan {
@@ -193,7 +207,9 @@ impl Hall {
         for (name, text) in wanted {
             let kept = charter.pools().get(name);
             let past = kept.map(|kept| self::text(name, kept)).transpose()?;
-            if let Some(kept) = kept.filter(|_| past.is_some_and(|(_, past)| !past.deleted)) {
+            if let Some(kept) =
+                kept.filter(|_| past.as_ref().is_some_and(|(_, past)| !past.deleted))
+            {
                 let mut change = self.change(name, kept, |_| text.clone())?;
                 plan.changes.append(&mut change.changes);
                 plan.words.append(&mut change.words);
@@ -245,13 +261,54 @@ impl Hall {
         (if_generation, dry_run): (Option<u64>, bool),
     ) -> Result<Plan, Problem> {
         let (kept, text, past) = self.there(charter, name, if_generation)?;
-        let is = self.sound(name, &text, past)?;
-        let next = past.after(&is, is.lease.length(), true);
+        let is = self.sound(name, &text, past.clone())?;
+        let next = past.after(&is, &is, true);
         let mut plan = Plan { changes: Vec::new(), words: vec![format!("pool {name} is deleted")] };
         if !dry_run {
-            plan.changes.push(put(name, (&text, next), kept));
+            plan.changes.push(put(name, (&text, &next), kept));
         }
         Ok(plan)
+    }
+
+    /// The plan that takes a unit of a pool out of service, or brings it back.
+    ///
+    /// # Errors
+    /// There is no such pool, or no such unit.
+    pub(crate) fn draining(
+        &self,
+        charter: &Charter,
+        name: &str,
+        (unit, drains): (u32, bool),
+    ) -> Result<Plan, Problem> {
+        let (kept, text, past) = self.there(charter, name, None)?;
+        let def = self.sound(name, &text, past.clone())?;
+        if unit >= def.units {
+            return Err(conflict(format!("pool {name:?} has {} units now", def.units)));
+        }
+        let word = if drains { "drained" } else { "in service again" };
+        let Some(next) = past.draining(unit, drains) else {
+            let words = vec![format!("unit {unit} of pool {name} is {word} already")];
+            return Ok(Plan { changes: Vec::new(), words });
+        };
+        let words = vec![format!("unit {unit} of pool {name} is {word}")];
+        Ok(Plan { changes: vec![put(name, (&text, &next), kept)], words })
+    }
+
+    /// The plan that gives a unit of a pool other labels.
+    ///
+    /// # Errors
+    /// There is no such pool or unit, or units have no labels there.
+    pub(crate) fn relabelling(
+        &self,
+        charter: &Charter,
+        name: &str,
+        (unit, labels): (u32, &BTreeMap<String, String>),
+    ) -> Result<Plan, Problem> {
+        let (kept, text, _) = self.there(charter, name, None)?;
+        let labelled = text.labelled(unit as usize, labels).ok_or_else(|| {
+            conflict(format!("pool {name:?} has no unit {unit} with labels, as it is now"))
+        })?;
+        self.change(name, kept, |_| labelled)
     }
 
     /// What the charter keeps of a pool that is there.
@@ -291,12 +348,12 @@ impl Hall {
         unchanged_but_live(before, after).map_err(|difference| {
             conflict(format!(
                 "a pool {name:?} was deleted that was another ({difference}), and somebody may \
-                 still have units of it: choose another name, or make it as it was but for {}",
-                LIVE.join(", ")
+                 still have units of it: choose another name, or make it as it was but for \
+                 {LIVE_WORDS}"
             ))
         })?;
         let next = self.next(name, (before, past), after)?;
-        let changes = vec![put(name, (after, next), kept)];
+        let changes = vec![put(name, (after, &next), kept)];
         Ok(Plan { changes, words: vec![format!("pool {name} is made again")] })
     }
 
@@ -317,16 +374,15 @@ impl Hall {
         let next = self.next(name, (&before, past), &after)?;
         unchanged_but_live(&before, &after).map_err(|difference| {
             conflict(format!(
-                "{} of pool {name:?} does not change while nodes run ({difference}): these do: {}, \
-                 where units are a number. Make another pool that is as you want it, and let its \
-                 users go there",
+                "{} of pool {name:?} does not change while nodes run ({difference}): these do: \
+                 {LIVE_WORDS}. Make another pool that is as you want it, and let its users go \
+                 there",
                 difference.key,
-                LIVE.join(", ")
             ))
         })?;
         let words: Vec<String> = differences.iter().map(ToString::to_string).collect();
         let words = vec![format!("pool {name} is changed: {}", words.join(", "))];
-        Ok(Plan { changes: vec![put(name, (&after, next), kept)], words })
+        Ok(Plan { changes: vec![put(name, (&after, &next), kept)], words })
     }
 
     /// What is to be kept of a pool's past when it is another, which it can be.
@@ -336,9 +392,15 @@ impl Hall {
         (before, past): (&Text, Past),
         after: &Text,
     ) -> Result<Past, Problem> {
-        let was = self.sound(name, before, past)?;
-        let is = self.sound(name, after, past)?;
-        Ok(past.after(&was, is.lease.length(), false))
+        let was = self.sound(name, before, past.clone())?;
+        let is = self.sound(name, after, past.clone())?;
+        if let Some((unit, owner)) = past.misnamed(&was, &is) {
+            return Err(conflict(format!(
+                "{unit:?} is or was the name of unit {owner} of pool {name:?}, and whoever holds \
+                 that may go by it: choose a name that no other unit had"
+            )));
+        }
+        Ok(past.after(&was, &is, false))
     }
 
     /// Whether a pool of this name can be this.
@@ -362,15 +424,18 @@ impl Hall {
 }
 
 /// The change that replaces what the charter keeps of a pool, if that is still so.
-fn put(name: &str, (text, past): (&Text, Past), kept: &Kept<String>) -> Change {
+fn put(name: &str, (text, past): (&Text, &Past), kept: &Kept<String>) -> Change {
     let (definition, if_generation) = (Some(text.keep(past)), Some(kept.generation));
     Change::Pool { name: name.to_owned(), definition, if_generation }
 }
 
 /// Whether two definitions differ only where a pool changes while everything runs.
 fn unchanged_but_live(before: &Text, after: &Text) -> Result<(), Difference> {
-    let listed = |key: &str| key == "units" && (before.lists(key) || after.lists(key));
-    let structural = |it: &Difference| !LIVE.contains(&&*it.key) || listed(&it.key);
+    // Units that go or come are numbers: which of several names would go, nobody could say.
+    let listed = |key: &str| ["units", "unit_names"].contains(&key);
+    let structural = |it: &Difference| {
+        !LIVE.contains(&&*it.key) || listed(&it.key) && !before.lists_as_many(after, &it.key)
+    };
     before.differences(after).into_iter().find(structural).map_or(Ok(()), Err)
 }
 

@@ -169,15 +169,32 @@ fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was
         assert!(why.contains("written into every node's file"), "{why}");
     }
     assert!(Text::read("name = \"x\"\nunits = 1").is_err());
-    let leased = |lease| config.define("new", &written(lease), Past::default()).unwrap();
+    let leased = |lease: &str| config.define("new", &written(lease), Past::default()).unwrap();
     let (short, long) = (leased("units = 1\nlease = \"10s\""), leased("units = 1\nlease = \"1m\""));
-    let after = |past: Past, was: &PoolDef, is: &PoolDef| past.after(was, is.lease.length(), false);
+    let after = |past: Past, was: &PoolDef, is: &PoolDef| past.after(was, is, false);
     let same = after(Past::default(), &short, &short);
     assert_eq!((same.leases, same.lease_ever()), (None, None));
     let longer = after(same, &short, &long);
-    let again = after(longer, &long, &short);
+    let again = after(longer.clone(), &long, &short);
     assert_eq!((longer.leases, again.leases), (Some((10_000, 60_000)), Some((10_000, 60_000))));
-    assert_eq!(Text::kept(&text.keep(again)), Ok((text.clone(), again)));
+    let drained = again.draining(3, true).unwrap().draining(1, true).unwrap();
+    assert_eq!(drained.drained, [1, 3]);
+    assert_eq!(drained.clone().draining(1, true), None);
+    let named = |names| leased(&format!("unit_names = {names}"));
+    let (before, renamed) = (named("[\"a\", \"b\"]"), named("[\"a\", \"c\"]"));
+    assert_eq!(drained.misnamed(&before, &renamed), None);
+    let after = drained.after(&before, &renamed, false);
+    assert_eq!(after.named, [("b".to_owned(), 1)].into());
+    for (names, why) in [
+        ("[\"b\", \"c\"]", Some(("b", 1))),
+        ("[\"c\", \"a\"]", Some(("c", 1))),
+        ("[\"a\", \"b\"]", None),
+        ("[\"d\", \"e\"]", None),
+    ] {
+        let why = why.map(|(name, unit): (&str, u32)| (name.to_owned(), unit));
+        assert_eq!(after.misnamed(&renamed, &named(names)), why);
+    }
+    assert_eq!(Text::kept(&text.keep(&after)), Ok((text.clone(), after)));
     assert!(config.in_file("old").is_some() && config.in_file("ci-1").is_some());
     assert!(config.in_file("new").is_none());
     let put = |generation, text: &str| {
@@ -188,7 +205,7 @@ fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was
     assert_eq!(config.pool("new").unwrap().units, 4);
     let known = config.added("new").unwrap().def;
     assert!(Arc::ptr_eq(&known, &config.pool("new").unwrap()), "it is read once");
-    put(8, &text_of(5).keep(Past { changes: 3, units: 9, ..Past::default() }));
+    put(8, &text_of(5).keep(&Past { changes: 3, units: 9, ..Past::default() }));
     let changed = config.added("new").unwrap();
     assert_eq!((changed.generation, changed.edition), (8, 3));
     assert_eq!((changed.def.units, changed.def.ever), (5, Some(9)));
@@ -283,6 +300,7 @@ async fn a_pool_that_was_made_while_a_node_ran_is_granted_and_known_after_a_rest
     let absent = client.pool("nobody").acquire().await.expect_err("there is none");
     assert!(absent.to_string().contains("nobody"), "{absent}");
     changes(&first, &client).await;
+    units_with_names(&first, &client).await;
     drop(client);
     node.stop().await;
     let node = start().await;
@@ -296,8 +314,55 @@ async fn a_pool_that_was_made_while_a_node_ran_is_granted_and_known_after_a_rest
     assert_eq!((shown.generation, shown.definition.as_str()), (made.version, "units = 2\n"));
     let pools = views(&node).pools().await.unwrap().pools;
     let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-    assert_eq!(names, ["again", "more", "new"]);
+    assert_eq!(names, ["again", "gpus", "more", "new"]);
+    assert_eq!(views(&node).pool("gpus").await.unwrap().drained, ["g0"], "also where it is unused");
     node.stop().await;
+}
+
+/// Units are drained, get other labels and other names, and are reserved, while one is held.
+async fn units_with_names(views: &Views, client: &Client) {
+    let refused = |error: Result<_, ViewError>| match error.expect_err("refused") {
+        ViewError::Problem(problem) => problem.detail,
+        other => panic!("{other}"),
+    };
+    let units = |names: [&str; 2]| {
+        let [one, two] =
+            names.map(|name| format!("{{ name = \"{name}\", labels = {{ gpu = \"a\" }} }}"));
+        format!("units = [{one}, {two}]")
+    };
+    let define = |definition: String| DefineRequest { definition };
+    views.create_pool("gpus", &define(units(["g0", "g1"]))).await.unwrap();
+    let pool = client.pool("gpus");
+    let kept = pool.acquire().await.unwrap();
+    assert_eq!(kept.units(), [0]);
+    assert_eq!(views.drain("gpus", "g0", false).await.unwrap().drained, ["g0"]);
+    views.drain("gpus", "0", false).await.unwrap();
+    let labels = [("gpu".to_owned(), "b".to_owned())].into();
+    views.relabel("gpus", "g1", Some(labels)).await.unwrap();
+    let shown = views.definition("gpus").await.unwrap().definition;
+    assert!(shown.contains("labels = { gpu = \"b\" }, name = \"g1\""), "{shown}");
+    let why = views.relabel("gpus", "g1", None).await.map(drop);
+    assert!(refused(why).contains("knows no earlier ones"));
+    let why = pool.acquire_many(2).await.expect_err("one is drained").to_string();
+    assert!(why.contains("so many units that will do"), "{why}");
+
+    let set = |definition: String| AmendRequest { definition, ..Default::default() };
+    views.amend_pool("gpus", &set(units(["g0", "h1"]))).await.unwrap();
+    let renamed = views.pool("gpus").await.unwrap();
+    assert_eq!(
+        (renamed.unit_names, renamed.drained),
+        (vec!["g0".into(), "h1".into()], vec!["g0".to_owned()])
+    );
+    for other in [["h1", "g0"], ["g1", "h1"]] {
+        let why = refused(views.amend_pool("gpus", &set(units(other))).await.map(drop));
+        assert!(why.contains("choose a name that no other unit had"), "{why}");
+    }
+    let mine = "reserved = [{ units = [\"h1\"], clients = [\"nobody\"] }]";
+    views.amend_pool("gpus", &set(mine.into())).await.unwrap();
+    let why = pool.acquire().await.expect_err("it is not for us").to_string();
+    assert!(why.contains("so many units that will do"), "{why}");
+    assert_eq!(kept.is_lost(), None);
+    kept.release().await.unwrap();
 }
 
 /// A pool of three units is changed, deleted while somebody holds one, and made again.

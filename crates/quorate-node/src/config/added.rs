@@ -1,6 +1,6 @@
 //! Pools that the charter names, beside those of the file: the same words, read by the same code.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ const FORMERLY: &str = "formerly";
 const DELETED: &str = ", deleted = true }";
 
 /// What a pool was before, as far as that matters for what it is.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Past {
     /// How often it was changed.
@@ -41,6 +41,12 @@ pub(crate) struct Past {
     /// milliseconds.
     #[serde(default)]
     pub(crate) leases: Option<(u64, u64)>,
+    /// The units that an operator took out of service, ascending.
+    #[serde(default)]
+    pub(crate) drained: Vec<u32>,
+    /// Names that units had, each with the number of its unit: no other one is called that.
+    #[serde(default)]
+    pub(crate) named: BTreeMap<String, u32>,
     /// Whether it was deleted. What is written down of it stays, so that fences go on if it is made
     /// again, and nobody is given what somebody has kept.
     #[serde(default)]
@@ -48,17 +54,44 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// After one more change of a pool that was like this.
-    pub(crate) fn after(self, was: &PoolDef, lease: Duration, deleted: bool) -> Past {
-        let Past { changes, units, leases, .. } = self;
+    /// After one more change of a pool that was like this, and is like that.
+    pub(crate) fn after(self, was: &PoolDef, is: &PoolDef, deleted: bool) -> Past {
+        let Past { changes, units, leases, drained, mut named, .. } = self;
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-        let (before, after) = (millis(was.lease.length()), millis(lease));
+        let (before, after) = (millis(was.lease.length()), millis(is.lease.length()));
         let leases = match leases {
             None if before == after => None,
             None => Some((before, before.max(after))),
             Some((first, longest)) => Some((first, longest.max(before).max(after))),
         };
-        Past { changes: changes.saturating_add(1), units: units.max(was.units), leases, deleted }
+        let (changes, units) = (changes.saturating_add(1), units.max(was.units));
+        for (unit, name) in (0..).zip(&was.unit_names) {
+            if is.unit_names.get(unit as usize) != Some(name) {
+                named.insert(name.clone(), unit);
+            }
+        }
+        Past { changes, units, leases, drained, named, deleted }
+    }
+
+    /// The first unit whose name is or was that of another one: whoever has that may go by it.
+    pub(crate) fn misnamed(&self, was: &PoolDef, is: &PoolDef) -> Option<(String, u32)> {
+        let before = |name: &String| was.unit_names.iter().position(|it| it == name);
+        (0..).zip(&is.unit_names).find_map(|(unit, name)| {
+            let number = before(name).and_then(|unit| u32::try_from(unit).ok());
+            let owner = number.or_else(|| self.named.get(name).copied())?;
+            (owner != unit).then(|| (name.clone(), owner))
+        })
+    }
+
+    /// After a unit was taken out of service, or brought back; nothing if it was so before.
+    pub(crate) fn draining(self, unit: u32, drains: bool) -> Option<Past> {
+        let mut drained: BTreeSet<u32> = self.drained.iter().copied().collect();
+        let changes = if drains { drained.insert(unit) } else { drained.remove(&unit) };
+        changes.then(|| Past {
+            changes: self.changes.saturating_add(1),
+            drained: drained.into_iter().collect(),
+            ..self
+        })
     }
 
     /// What leases it has had, if there is more than one.
@@ -168,15 +201,24 @@ impl Text {
     }
 
     /// The same as the charter keeps it.
-    pub(crate) fn keep(&self, past: Past) -> String {
-        if past == Past::default() {
+    pub(crate) fn keep(&self, past: &Past) -> String {
+        if *past == Past::default() {
             return self.lines();
         }
-        let Past { changes, units, leases, deleted } = past;
+        let Past { changes, units, leases, drained, named, deleted } = past;
         let leases = leases.map(|(first, longest)| format!(", leases = [{first}, {longest}]"));
         let leases = leases.unwrap_or_default();
-        let deleted = if deleted { DELETED } else { " }" };
-        let past = format!("changes = {changes}, units = {units}{leases}{deleted}");
+        let drained = match &drained[..] {
+            [] => String::new(),
+            drained => format!(", drained = {drained:?}"),
+        };
+        let names: Table = named.iter().map(|(name, it)| (name.clone(), (*it).into())).collect();
+        let named = match names.is_empty() {
+            true => String::new(),
+            false => format!(", named = {}", inline(&Value::Table(names))),
+        };
+        let deleted = if *deleted { DELETED } else { " }" };
+        let past = format!("changes = {changes}, units = {units}{leases}{drained}{named}{deleted}");
         self.lines() + &format!("{FORMERLY} = {{ {past}\n")
     }
 
@@ -201,9 +243,23 @@ impl Text {
         differs.map(difference).collect()
     }
 
-    /// Whether a field is there and is no number.
-    pub(crate) fn lists(&self, key: &str) -> bool {
-        self.0.get(key).is_some_and(|value| !value.is_integer())
+    /// How many units a field lists, if it is a list.
+    fn listed(&self, key: &str) -> Option<usize> {
+        Some(self.0.get(key)?.as_array()?.len())
+    }
+
+    /// Whether a field lists as many units in both, or in neither.
+    pub(crate) fn lists_as_many(&self, other: &Text, key: &str) -> bool {
+        self.listed(key) == other.listed(key)
+    }
+
+    /// The same where a unit with a name has these labels; nothing if units have none.
+    pub(crate) fn labelled(&self, unit: usize, labels: &BTreeMap<String, String>) -> Option<Text> {
+        let mut all = self.0.clone();
+        let each = all.get_mut("units")?.as_array_mut()?.get_mut(unit)?.as_table_mut()?;
+        let value = |(key, value): (&String, &String)| (key.clone(), Value::from(value.clone()));
+        each.insert("labels".into(), labels.iter().map(value).collect::<Table>().into());
+        Some(Text(all))
     }
 
     /// What a file of pools says, pool by pool.
@@ -364,8 +420,9 @@ impl Config {
             return Some(known);
         }
         let read = Text::kept(&kept.value).and_then(|(text, past)| {
+            let edition = past.changes;
             let def = self.define(name, &text, past).map_err(|error| error.to_string())?;
-            Ok(Added { generation: kept.generation, edition: past.changes, def: Arc::new(def) })
+            Ok(Added { generation: kept.generation, edition, def: Arc::new(def) })
         });
         match read {
             Ok(added) => {

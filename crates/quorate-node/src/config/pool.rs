@@ -33,6 +33,8 @@ pub struct PoolDef {
     /// The most that it ever had, for one that changes while nodes run: holders may have units that
     /// it has no more.
     pub(crate) ever: Option<u32>,
+    /// Its units that are out of service by the charter, ascending.
+    pub(crate) drained: Vec<u32>,
     /// Whether it was deleted: then it has no units, and whoever has some gives them back.
     pub(crate) deleted: bool,
     /// Their names, or nothing if they have none.
@@ -250,7 +252,7 @@ impl PoolDef {
         let mut options = Options::new(pool.options);
         let basis = Basis {
             units,
-            past,
+            past: past.clone(),
             labels,
             reserved: &reserved,
             lease,
@@ -299,11 +301,14 @@ impl PoolDef {
                 "{name} only counts units and cannot say who has which: give units, not unit_names"
             )));
         }
-        let deleted = past.is_some_and(|past| past.deleted);
+        let deleted = past.as_ref().is_some_and(|past| past.deleted);
         Ok(PoolDef {
             names,
             units: if deleted { 0 } else { units },
-            ever: past.map(|past| past.units.max(units)),
+            ever: past.as_ref().map(|past| past.units.max(units)),
+            drained: past.map_or_else(Vec::new, |past| {
+                past.drained.into_iter().filter(|unit| *unit < units).collect()
+            }),
             deleted,
             unit_names,
             claim_min,

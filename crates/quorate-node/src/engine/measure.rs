@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::Moment;
+use quorate_core::{Moment, Unit};
 use tokio::sync::oneshot;
 
 use super::Engine;
@@ -141,7 +141,8 @@ fn add(standing: &mut Standing, pool: &Pool, answers_for_it: bool, now: Moment) 
             let free = units.saturating_sub(held.1);
             // One that is still held is counted there.
             let mut draining = 0;
-            pool.seat.drained(&mut |_, held| draining += u64::from(!held));
+            let there = |unit: Unit| unit.0 < pool.def.units;
+            pool.seat.drained(&mut |unit, held| draining += u64::from(!held && there(unit)));
             let free = free.saturating_sub(draining);
             let (free, quarantined) = if grace { (0, free) } else { (free, 0) };
             standing.draining += draining;

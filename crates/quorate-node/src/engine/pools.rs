@@ -72,7 +72,9 @@ pub(super) struct Pool {
 impl Pool {
     /// What this node knows of its units.
     pub(super) fn known(&self) -> Known<'_> {
-        let decides = !self.def.protocol.about.relabels || own_labels(self).is_some();
+        // What a pool of the charter is every node knows.
+        let settled = !self.def.protocol.about.relabels || self.def.ever.is_some();
+        let decides = settled || own_labels(self).is_some();
         Known { labels: self.terms.labels.as_ref(), decides }
     }
 
@@ -369,7 +371,7 @@ fn unit_labels(def: &PoolDef, labels: Option<&Labels>) -> Vec<BTreeMap<String, S
 fn drained(pool: &Pool) -> Vec<u32> {
     let mut units = Vec::new();
     pool.seat.drained(&mut |unit, _| {
-        if units.len() < DRAINED_LISTED {
+        if units.len() < DRAINED_LISTED && unit.0 < pool.def.units {
             units.push(unit.0);
         }
     });

@@ -30,8 +30,13 @@ impl Runs for Central {
     }
 }
 
-/// Orders would be forgotten with the next move: they are refused.
+/// Orders would be forgotten with the next move: they are refused. In pools of the charter that
+/// says what is drained, and which labels units have.
 impl Runs for moving::Moving {
+    fn drained(&self, show: &mut dyn FnMut(Unit, bool)) {
+        moving::Moving::drained(self, show);
+    }
+
     /// The node asks for the licences of all its seats, and tells each as something happens to it:
     /// what is left to do is to remind a shadow.
     fn dozes(&self, alarm: &moving::Alarm) -> bool {
@@ -119,6 +124,8 @@ fn read_moving(
         shadowed,
         labels: central.goods.labels.clone(),
         seat_moves: true,
+        // Where the charter says what the pool is, and may say it otherwise.
+        relabels: basis.past.is_some(),
         books: Books::Decide(Chosen::ByCharter),
         awaits: "the node that decides to book it",
         terms: Some(format!(

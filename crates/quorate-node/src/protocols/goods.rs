@@ -1,16 +1,20 @@
 //! What `central` and `table` are told about the units that they choose among.
 
+use quorate_core::Unit;
 use quorate_protocols::Goods;
 
-use crate::config::{Basis, Options};
+use crate::config::{Basis, Options, Past};
 
 /// What there is, for whom, and who may pass whom.
 pub(super) fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Goods, String> {
     let mut goods = Goods::new(basis.units);
     goods.lease = basis.lease;
-    goods.ever = basis.past.map(|past| past.units.max(basis.units));
-    goods.lease_ever = basis.past.and_then(|past| past.lease_ever());
-    if basis.past.is_some_and(|past| past.deleted) {
+    goods.ever = basis.past.as_ref().map(|past| past.units.max(basis.units));
+    goods.lease_ever = basis.past.as_ref().and_then(Past::lease_ever);
+    if let Some(past) = &basis.past {
+        goods.drained = past.drained.iter().copied().map(Unit).collect();
+    }
+    if basis.past.as_ref().is_some_and(|past| past.deleted) {
         goods.units = 0;
     }
     goods.labels = basis.labels.clone();

@@ -24,26 +24,31 @@ impl Allocator {
         self.give_up()
     }
 
-    /// The pool has these units from now on, of all that it ever had. The others leave it: at once
-    /// if they are free, else when their holders give them back; those that come are free unless
-    /// somebody uses them since they were last there. Claims that can never be granted now are
-    /// over; these are returned.
-    pub fn amend(&mut self, ever: u32, units: u32, in_use: impl Fn(Unit) -> bool) -> Vec<Ticket> {
+    /// The pool lends these units from now on, of all that it ever had. The others leave it: at
+    /// once if they are free, else when their holders give them back; those that come are free
+    /// unless somebody uses them since they were last there. Claims that can never be granted now
+    /// are over; these are returned.
+    pub fn amend(
+        &mut self,
+        ever: u32,
+        lends: impl Fn(Unit) -> bool,
+        in_use: impl Fn(Unit) -> bool,
+    ) -> Vec<Ticket> {
         let before = self.layout.units();
         if ever > before {
             self.lay_out(ever);
         }
-        for unit in (0..units.min(self.layout.units())).map(Unit) {
+        for unit in (0..self.layout.units()).map(Unit) {
+            let (class, place) = self.layout.place(unit);
+            if !lends(unit) {
+                if self.drained.insert(unit) && self.free[class].contains(place) {
+                    self.free[class].remove(place);
+                }
+                continue;
+            }
             let comes = self.drained.remove(&unit) || unit.0 >= before;
             if comes && !in_use(unit) && !self.plan.keeps(unit) {
-                let (class, place) = self.layout.place(unit);
                 self.free[class].insert(place);
-            }
-        }
-        for unit in (units..self.layout.units()).map(Unit) {
-            let (class, place) = self.layout.place(unit);
-            if self.drained.insert(unit) && self.free[class].contains(place) {
-                self.free[class].remove(place);
             }
         }
         self.recount();

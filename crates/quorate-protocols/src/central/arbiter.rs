@@ -215,9 +215,14 @@ impl Arbiter {
                     false => self.allocator.submit(ticket, wants, wanted.movable, &mut self.deeds),
                 };
                 let by_label = |lines: &Arc<[Line]>| lines.iter().any(|line| line.labels.is_some());
-                wanted.lines = wanted.lines.filter(by_label);
+                // Where the pool may be another, who may use what may be too.
+                wanted.lines =
+                    wanted.lines.filter(|it| seat.pool.goods.ever.is_some() || by_label(it));
                 let may_change =
                     wanted.lines.is_some() || self.allocator.drained().next().is_some();
+                if entered.is_err() && seat.pool.goods.ever.is_some() {
+                    return; // Its home or we have not heard of a change yet, and will.
+                }
                 if entered.is_err() && may_change {
                     let attempt = asker.attempt;
                     return post.send(asker.node, Message::Refused { claim, attempt });

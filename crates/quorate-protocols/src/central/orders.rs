@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quorate_core::{Fence, Line, NodeId, Order, Relabelled, Unit};
+use quorate_core::{Fence, NodeId, Order, Relabelled, Unit, Wanted};
 
 use super::arbiter::Arbiter;
 use super::booked::{Booked, State};
@@ -72,8 +72,9 @@ impl Arbiter {
         self.schedule(seat, post);
     }
 
-    /// The pool is another from now on. Units that it has no more are granted no more, and those
-    /// who have them keep them; claims that can never be granted now are refused.
+    /// The pool is another from now on. Units that it has no more, or that are drained, are granted
+    /// no more, and those who have them keep them; claims that wait choose by the labels of now;
+    /// those that can never be granted now are refused.
     pub(crate) fn amend(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         let goods = &seat.pool.goods;
         let held: BTreeSet<Unit> = self
@@ -85,11 +86,14 @@ impl Arbiter {
             })
             .flat_map(|held| held.shares.iter().map(|share| share.unit))
             .collect();
-        let units = if broken!(seat, GrantRemoved) { goods.most() } else { goods.units };
+        let lends = |unit| goods.lends(unit) || broken!(seat, GrantRemoved);
         self.allocator.follow(goods.fairness.policy());
-        let over = self.allocator.amend(goods.most(), units, |unit| held.contains(&unit));
+        let over = self.allocator.amend(goods.most(), lends, |unit| held.contains(&unit));
         if !broken!(seat, WaitForNothing) {
             self.refuse(over, post);
+        }
+        if goods.labels.is_some() && !broken!(seat, ChooseByOldLabels) {
+            self.choose_again(seat, post);
         }
         if broken!(seat, FencesAnew) {
             self.fence = Fence::floor(seat.boot);
@@ -97,20 +101,29 @@ impl Arbiter {
         self.schedule(seat, post);
     }
 
-    /// Looks again at what will do for every claim that chooses by labels.
+    /// Looks again at what will do for every claim that chooses by labels, and, where the pool is
+    /// another, for every one that waits.
     fn choose_again(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         self.allocator.call_off();
-        let choosy: Vec<(Ticket, NodeId, Arc<[Line]>)> = self
+        let goods = &seat.pool.goods;
+        let all = goods.ever.is_some();
+        let looks = |booked: &Booked| {
+            booked.wanted.lines.is_some() || all && booked.state == State::Waiting
+        };
+        let choosy: Vec<(Ticket, NodeId, Wanted)> = self
             .entries
             .iter()
-            .filter_map(|(claim, booked)| {
-                let lines = booked.wanted.lines.clone()?;
-                Some((booked.ticket(*claim), booked.asker.node, lines))
+            .filter(|(_, booked)| looks(booked))
+            .map(|(claim, booked)| {
+                (booked.ticket(*claim), booked.asker.node, booked.wanted.clone())
             })
             .collect();
         let mut over = Vec::new();
-        for (ticket, node, lines) in choosy {
-            let wants = seat.pool.goods.wants_by(self.tags.labels(seat), node, &lines);
+        for (ticket, node, wanted) in choosy {
+            let wants = match &wanted.lines {
+                Some(lines) => goods.wants_by(self.tags.labels(seat), node, lines),
+                None => vec![goods.any(node, wanted.units)],
+            };
             if self.allocator.reselect(ticket, &wants).is_err() {
                 self.allocator.cancel(ticket);
                 over.push(ticket);

@@ -169,6 +169,10 @@ pub(crate) enum Mutant {
     CompleteByOldLease,
     /// Nothing is waited for that was promised by an earlier definition (charter spec 3).
     SettleAtOnce,
+    /// Units that are drained are granted (charter spec 3).
+    GrantDrained,
+    /// Claims that wait choose by labels that units have no more (charter spec 3).
+    ChooseByOldLabels,
     /// Claims for more than there is now wait on (charter spec 3).
     WaitForNothing,
 }

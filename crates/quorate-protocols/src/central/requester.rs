@@ -93,7 +93,9 @@ impl Asks for Requests {
         claim: &Claim,
         post: &mut Post<'_>,
     ) -> Result<Self::Local, Refusal> {
-        let local = home.open(seat, claim, None)?; // Labels are the arbiter's to know.
+        // Labels are the arbiter's to know, unless they are part of what the pool is.
+        let labels = seat.pool.goods.labels.as_deref().filter(|_| seat.pool.goods.ever.is_some());
+        let local = home.open(seat, claim, labels)?;
         post.send(seat.pool.arbiter, local.request(claim.id, seat.now));
         Ok(local)
     }
@@ -328,7 +330,8 @@ impl Requester {
             return;
         }
         let why = |(&id, local): (&ClaimId, &Asked<Wait, Has>)| {
-            let why = || seat.pool.goods.refusal(seat.me, &local.wanted, None);
+            let goods = &seat.pool.goods;
+            let why = || goods.refusal(seat.me, &local.wanted, goods.labels.as_deref());
             (!local.phase.is_held()).then(why).flatten().map(|why| (id, why))
         };
         let over: Vec<(ClaimId, Refusal)> = self.claims.iter().filter_map(why).collect();

@@ -7,9 +7,9 @@ use crate::Outcome;
 /// Take a unit out of service: nobody is granted it any more.
 ///
 /// Whoever holds it keeps it until it is done. Claims that can never be granted without it are
-/// refused. The unit stays out until `--undo`, or until the node that decides over the pool
-/// restarts, unless the pool is durable. If the cluster has an administrator's token, it must be in
-/// $QUORATE_TOKEN.
+/// refused. The unit stays out until `--undo`; in a pool of the nodes' files that is not durable,
+/// until the node that decides over it restarts. If the cluster has an administrator's token, it
+/// must be in $QUORATE_TOKEN.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -11,9 +11,11 @@ use crate::Outcome;
 /// The labels named here replace all that the unit had; --undo gives it those of the configuration
 /// again. Whoever holds the unit keeps it until it is done. Claims that wait are looked at again
 /// and keep their place: some may be granted, and those that can never be granted now are refused.
-/// The configuration stays the state in which the pool starts: after a restart of the node that
-/// decides its labels are back, unless the pool is durable. Who may use a unit (reserved) does not
-/// change. If the cluster has an administrator's token, it must be in $QUORATE_TOKEN.
+/// In a pool of the nodes' files the configuration stays the state in which the pool starts: after
+/// a restart of the node that decides its labels are back, unless the pool is durable, and who may
+/// use a unit (reserved) does not change. In a pool of the charter they are what the charter says
+/// from then on, and --undo knows no others. If the cluster has an administrator's token, it must
+/// be in $QUORATE_TOKEN.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

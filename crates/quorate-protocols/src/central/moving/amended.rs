@@ -29,9 +29,10 @@
 
 use std::time::Duration;
 
-use quorate_core::Moment;
+use quorate_core::{Moment, Unit};
 
 use super::{Alarm, Desk, Moving, Seat, judge};
+use crate::central::orders::holds;
 use crate::central::pool::broken;
 
 /// What this life of a node knows of the leases of its pool.
@@ -54,6 +55,15 @@ impl Leases {
 }
 
 impl Moving {
+    /// Shows the units that are granted to nobody, if this node decides: those that are drained and
+    /// those that the pool has no more; and whether somebody still has them.
+    pub fn drained(&self, show: &mut dyn FnMut(Unit, bool)) {
+        let Some(reign) = &self.reign else { return };
+        for unit in reign.arbiter.allocator.drained() {
+            show(unit, reign.arbiter.entries.values().any(|booked| holds(booked, unit)));
+        }
+    }
+
     /// This node has applied another definition of the pool.
     pub(super) fn amend(&mut self, seat: &Seat<'_>, desk: &mut Desk<'_>) {
         let before = std::mem::replace(&mut self.leases, Leases::of(seat));

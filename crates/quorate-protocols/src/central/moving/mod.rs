@@ -46,7 +46,7 @@ use std::time::Duration;
 
 use quorate_core::{
     Charter, Effect, Entry, Event, EventOf, Fact, Health, Hurdle, Lease, LeaseEnd, NodeId, NodeSet,
-    Outbox, Outlook, Protocol, Purpose, Start, Tenure,
+    Outbox, Outlook, Protocol, Purpose, Start, Tenure, Unit,
 };
 
 use super::requester::Requester;
@@ -582,6 +582,10 @@ impl Protocol for Moving {
 
     fn capacity(pool: &Pool) -> u32 {
         pool.central.goods.units
+    }
+
+    fn drained(pool: &Pool) -> &[Unit] {
+        &pool.central.goods.drained
     }
 
     /// The queue outlives a move that was planned; after a crash homes ask again, in any order.

@@ -1,5 +1,7 @@
 //! Simulated runs: clean where the rules are kept, caught where one is broken.
 
+use std::sync::Arc;
+
 use quorate_core::{Lease, NodeId};
 use quorate_sim::{Needs, Plan, Profile, Verdict, Watch, run, swarm_command};
 
@@ -12,6 +14,7 @@ pub(crate) fn pool(plan: &Plan, mutant: Option<Mutant>) -> Pool {
     let goods = Goods {
         units: plan.pool.units,
         ever: None,
+        drained: Arc::default(),
         lease_ever: None,
         lease: Lease::new(lease, plan.pool.drift_ppm),
         retry: plan.pool.retry,

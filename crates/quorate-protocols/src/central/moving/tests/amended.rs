@@ -15,20 +15,20 @@ use crate::central::pool::Mutant;
 use crate::goods::{Fairness, Goods};
 
 /// A pool of so many units that had up to so many, among two nodes.
-fn pool(units: u32, ever: u32) -> Pool {
+pub(super) fn pool(units: u32, ever: u32) -> Pool {
     let goods = Goods { ever: Some(ever), ..Goods::new(units) };
     Pool::new(crate::central::Pool { moves: true, ..crate::central::Pool::of(goods) }, 2)
 }
 
 /// Two nodes that know different definitions, and links that deliver when asked to.
-struct Pair {
+pub(super) struct Pair {
     seats: Vec<(Moving, Pool)>,
     wire: VecDeque<(NodeId, NodeId, Message)>,
     told: Vec<String>,
 }
 
 impl Pair {
-    fn new(pool: &Pool) -> Self {
+    pub(super) fn new(pool: &Pool) -> Self {
         let boot = |node: usize| {
             let seat = Seat { me: node.into(), boot: 0, now: Moment::ZERO, pool };
             (Moving::boot(&seat, Start::First, &mut Outbox::new()), pool.clone())
@@ -40,7 +40,7 @@ impl Pair {
     }
 
     /// Both learn that this node decides from now on, and it may.
-    fn decides(&mut self, node: u32, term: u32) {
+    pub(super) fn decides(&mut self, node: u32, term: u32) {
         let after = term.checked_sub(1).filter(|term| *term > 0);
         let tenure = Tenure { term, after, node: NodeId(node), boot: 0 };
         for each in 0..2 {
@@ -50,16 +50,16 @@ impl Pair {
         self.deliver_all();
     }
 
-    fn licensed(&mut self, node: usize, term: u32) {
+    pub(super) fn licensed(&mut self, node: usize, term: u32) {
         self.step(node, Event::Charter(Charter::Licensed { term, asked: Moment(1) }));
     }
 
-    fn learns(&mut self, node: usize, pool: &Pool) {
+    pub(super) fn learns(&mut self, node: usize, pool: &Pool) {
         self.seats[node].1 = pool.clone();
         self.step(node, Event::Charter(Charter::Amended { edition: 1 }));
     }
 
-    fn step(&mut self, node: usize, event: EventOf<Moving>) {
+    pub(super) fn step(&mut self, node: usize, event: EventOf<Moving>) {
         let me = node.into();
         let (moving, pool) = &mut self.seats[node];
         let seat = Seat { me, boot: 0, now: Moment(1), pool };
@@ -77,29 +77,29 @@ impl Pair {
         }
     }
 
-    fn claims(&mut self, node: usize, serial: u64, units: u32) {
+    pub(super) fn claims(&mut self, node: usize, serial: u64, units: u32) {
         let units = Units::new(units, 100).unwrap();
         self.step(node, Event::Claim(Claim::any(id(serial), units)));
         self.deliver_all();
     }
 
-    fn releases(&mut self, node: usize, serial: u64) {
+    pub(super) fn releases(&mut self, node: usize, serial: u64) {
         self.step(node, Event::Release(id(serial)));
         self.deliver_all();
     }
 
-    fn deliver_all(&mut self) {
+    pub(super) fn deliver_all(&mut self) {
         while let Some((from, to, message)) = self.wire.pop_front() {
             self.step(to.index(), Event::Hear { from, message });
         }
     }
 
-    fn told(&mut self) -> Vec<String> {
+    pub(super) fn told(&mut self) -> Vec<String> {
         std::mem::take(&mut self.told)
     }
 }
 
-fn id(serial: u64) -> ClaimId {
+pub(super) fn id(serial: u64) -> ClaimId {
     ClaimId { origin: 7, serial }
 }
 
@@ -259,9 +259,9 @@ fn changing(wants: &[(NodeId, u32)], units: &[u32], moves: u8, budget: Budget) -
     world
 }
 
-const BOTH: &[(NodeId, u32)] = &[(NodeId(0), 1), (NodeId(1), 1)];
+pub(super) const BOTH: &[(NodeId, u32)] = &[(NodeId(0), 1), (NodeId(1), 1)];
 
-fn broken(mut scope: Scope<Moving>, mutant: Mutant) -> Report {
+pub(super) fn broken(mut scope: Scope<Moving>, mutant: Mutant) -> Report {
     for pool in scope.editions.iter_mut().chain([&mut scope.pool]) {
         pool.central.goods.mutant = Some(mutant);
     }

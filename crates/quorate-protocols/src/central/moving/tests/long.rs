@@ -3,6 +3,7 @@
 
 use quorate_check::{Budget, Scope};
 
+use super::drained::changed;
 use super::exhaustive::{QUIET, apart, explore, found, pair, rehoming, twice};
 use super::leases::{LONG, SHORT, leased};
 use crate::central::moving::Moving;
@@ -55,6 +56,13 @@ fn a_client_that_changes_homes_and_a_promise_that_comes_late() {
 #[test]
 fn a_shorter_lease() {
     assert_eq!(states(&leased(&[LONG, SHORT], pair(QUIET))), 2_330_748);
+}
+
+#[test]
+fn units_that_are_drained_relabelled_or_reserved_while_the_seat_moves() {
+    let counted = changed(1).map(|(name, scope)| (name, states(&scope)));
+    let pinned = [("drained", 706_395), ("relabelled", 457_433), ("reserved", 659_233)];
+    assert_eq!(counted, pinned);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a seat that moves promises.
 
 mod amended;
+mod drained;
 mod exhaustive;
 mod leases;
 #[cfg(feature = "long-checks")]

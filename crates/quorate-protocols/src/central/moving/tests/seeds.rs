@@ -1,7 +1,9 @@
 //! Simulated runs in which the seat moves: clean where the rules are kept, caught where one is
 //! broken. Here time is real: clocks drift, and a licence ends while messages are on their way.
 
-use quorate_core::{Lease, NodeId};
+use std::sync::Arc;
+
+use quorate_core::{Lease, NodeId, Unit};
 use quorate_sim::{
     CouncilPlan, Needs, Plan, Profile, Recurring, Report, Span, Verdict, Watch, run, run_changing,
     swarm_command,
@@ -16,11 +18,12 @@ use crate::goods::{Fairness, LeaseEver};
 #[derive(Clone, Copy, Debug)]
 enum Changes {
     Units,
+    Drains,
     Leases,
 }
 
 impl Changes {
-    const ALL: [Changes; 2] = [Changes::Units, Changes::Leases];
+    const ALL: [Changes; 3] = [Changes::Units, Changes::Drains, Changes::Leases];
 }
 
 fn play(seed: u64, profile: Profile, mutant: Option<Mutant>, stale: bool) -> Report {
@@ -71,6 +74,11 @@ fn play_changing(seed: u64, profile: Profile, what: Changes, mutant: Option<Muta
                 goods.ever = goods.ever.max(Some(goods.units));
                 goods.fairness = Fairness::Backfill(dice.below(4) as u32);
             }
+            Changes::Drains => {
+                let drained = (0..first).filter(|_| dice.below(3) == 0);
+                // Somebody waits for all there are, and is refused where some are drained.
+                goods.drained = drained.map(Unit).collect();
+            }
             Changes::Leases => {
                 let lease = length.mul_f64([1.0, 1.5, 3.0, 5.0][dice.below(4) as usize]);
                 goods.lease = Lease::new(lease, drift);
@@ -82,7 +90,7 @@ fn play_changing(seed: u64, profile: Profile, what: Changes, mutant: Option<Muta
     }
     // The last one can serve everybody.
     central.goods.units = first;
-    central.goods.lease = first_lease;
+    (central.goods.lease, central.goods.drained) = (first_lease, Arc::default());
     editions.push(with(central));
     let watch = Watch { strict: true, ..Watch::default() };
     run_changing::<Moving>(&plan, (&began, &editions), watch)
@@ -113,6 +121,7 @@ fn broken_rules_of_changes_are_caught() {
         (Mutant::GrantRemoved, Changes::Units, 0, &["units in force"][..]),
         (Mutant::ForgetRemoved, Changes::Units, 30, lost),
         (Mutant::FencesAnew, Changes::Units, 0, &["fence order", "no panic"]),
+        (Mutant::GrantDrained, Changes::Drains, 0, &["units in force"]),
         (Mutant::GraceByNewLease, Changes::Leases, 1547, twice),
         (Mutant::KeepByNewLease, Changes::Leases, 87, twice),
         (Mutant::CountByOwnLease, Changes::Leases, 194, twice),
