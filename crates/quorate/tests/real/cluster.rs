@@ -346,6 +346,15 @@ impl Cluster {
         output.expect("the command was built")
     }
 
+    /// Runs a command with a unit of a pool, by way of a node, and says how it ended.
+    pub(crate) fn run(&self, node: usize, pool: &str, rest: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        let server = self.address(node).to_string();
+        command.args(["run", pool, "--server", &server]).args(rest);
+        let output = tokio::task::block_in_place(|| command.output());
+        output.expect("the command was built")
+    }
+
     /// What `quorate cluster` with these words, about the file of a node, prints, and how it ended.
     pub(crate) fn offline(&self, node: usize, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));

@@ -15,6 +15,7 @@
 //! | `fleet.rs` | nodes are restarted in turn under clients that hold, wait in line and work |
 //! | `joining.rs` | a cluster grows from nothing: machines are invited and join |
 //! | `majority.rs` | most members are lost for good, or all, and one goes on; a cluster of files gets a charter |
+//! | `named.rs` | what very many pools of the charter cost: measured, on request only |
 //! | `members.rs` | members give away what they decide, are removed, and come again |
 //! | `moving.rs` | the node that decides is killed and stopped, and another decides |
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
@@ -56,6 +57,7 @@ mod members;
 mod minority;
 mod moves;
 mod moving;
+mod named;
 mod planted;
 #[path = "../ports/mod.rs"]
 mod ports;
@@ -91,8 +93,10 @@ cargo test -p quorate --test real -- [NAME] [OPTIONS]
                  long nobody was granted anything; beside etcd, if it is installed
   --fleet        instead of tests: 5 nodes restarted in turn under 200 clients, and the longest
                  pause that caused
+  --named N      instead of tests: what N pools by name in the charter cost three nodes
   --flood N      instead of tests: how long renewals take beside floods of N seconds each
-  --nodes PATH   with --recovery: the command that nodes run, to compare with another build";
+  --nodes PATH   with --recovery or --named: the command that nodes run, to compare with another
+                 build";
 
 /// What was asked for.
 #[derive(Default)]
@@ -105,6 +109,7 @@ struct Wish {
     recovery: Option<u64>,
     fleet: bool,
     flood: Option<u64>,
+    named: Option<u64>,
     moves: Option<u64>,
     nodes: Option<String>,
 }
@@ -157,6 +162,10 @@ fn main() {
     if wish.fleet {
         return runtime.block_on(fleet::restarts("fleet", fleet::FULL));
     }
+    let program = Path::new(wish.nodes.as_deref().unwrap_or(env!("CARGO_BIN_EXE_quorate")));
+    if let Some(pools) = wish.named {
+        return runtime.block_on(named::measure(pools.max(1), program));
+    }
     if let Some(seconds) = wish.flood {
         return runtime.block_on(flood::measure(seconds));
     }
@@ -164,8 +173,7 @@ fn main() {
         return runtime.block_on(moves::measure(rounds as usize));
     }
     if let Some(rounds) = wish.recovery {
-        let program = wish.nodes.as_deref().unwrap_or(env!("CARGO_BIN_EXE_quorate"));
-        let measured = recovery::measure(wish.protocol, rounds as usize, Path::new(program));
+        let measured = recovery::measure(wish.protocol, rounds as usize, program);
         return runtime.block_on(measured);
     }
     if wanted(NAMES[0]) {
@@ -333,6 +341,7 @@ fn read(words: &[String]) -> Wish {
             "--fleet" => wish.fleet = true,
             "--flood" => wish.flood = number(),
             "--moves" => wish.moves = number(),
+            "--named" => wish.named = number(),
             "--nodes" => wish.nodes = words.next().cloned(),
             "--nocapture" | "--exact" | "--quiet" | "-q" | "--include-ignored" => {}
             "--ignored" => std::process::exit(0), // Nothing is.

@@ -224,15 +224,11 @@ async fn queue(node: &local::Cluster, workers: &[Client], claims: u64) -> anyhow
             anyhow::Ok(())
         }));
     }
-    let all = || async {
-        let view = quorate_client::Views::new(&node.servers)?.pool(&name).await?;
-        anyhow::Ok(view.waiting.unwrap_or(0))
-    };
-    while u64::from(all().await?) < claims.min(1000) {
+    // All of them, and the one that holds.
+    let views = quorate_client::Views::new(&node.servers)?;
+    while views.node().await?.claims <= claims {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Lists end at some length; what was sent last is there when this is.
-    tokio::time::sleep(Duration::from_secs(2)).await;
     let bytes = (node.memory().unwrap_or_default() - before).max(0.0) / claims as f64;
     let grants = GRANTS.min(claims);
     let spent = || Some(node.usage()? + Usage::here()?);
