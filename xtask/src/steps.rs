@@ -45,8 +45,9 @@ fn built(name: &'static str, words: &str) -> Step {
 /// Everything CI checks. Goes on after a failure, so that one run shows all that is wrong.
 pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     // A whole run builds everything once: notes for the next build would cost it a fifth of its
-    // time and gigabytes of disk.
-    let notes: &[_] = if tier == Tier::Default { &[("CARGO_INCREMENTAL", "0")] } else { &[] };
+    // time and gigabytes of disk, and lines for a debugger more. A panic says its line without.
+    let once: &[_] = &[("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "false")];
+    let notes = if tier == Tier::Default { once } else { &[] };
     let mut summary = vec![("tidy".to_owned(), report("tidy", &tidy::check(root)))];
     let formatting = step("formatting", "fmt --all --check");
     summary.push((formatting.name.into(), run_with(root, &formatting, notes)));

@@ -138,7 +138,8 @@ fn a_cluster_to_try_leaves_nothing_behind() {
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         names.filter(|name| name.starts_with("quorate-dev-")).collect::<Vec<_>>()
     };
-    for signal in ["INT", "KILL"] {
+    // An interruption is ignored by whatever a shell starts in the background.
+    for signal in ["TERM", "KILL"] {
         let mut dev = Dev::start_with(&["--nodes", "2"]);
         let number = dev.process.id().to_string();
         let folder = format!("quorate-dev-{number}");
