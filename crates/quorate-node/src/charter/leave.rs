@@ -37,6 +37,7 @@ impl Hall {
     /// if there are any.
     pub(crate) async fn hand_over(self: &Arc<Self>, linked: &BTreeSet<String>) {
         let Some(part) = self.part() else { return };
+        self.come_to_rest(&part).await;
         match timeout(TO_LEAVE, self.try_to_hand_over(&part, linked)).await {
             Ok(Ok(0)) => {}
             Ok(Ok(groups)) => {
@@ -45,6 +46,23 @@ impl Hall {
             }
             Ok(Err(why)) => tracing::warn!(%why, "what this node decides is not handed over"),
             Err(_) => tracing::warn!("what this node decides is not handed over: nobody led"),
+        }
+    }
+
+    /// Whoever took over as a shadow has no final books while the node before it may have a licence
+    /// and renew (charter spec S17): if it gave them away earlier, the pool would wait out a lease.
+    /// Meanwhile everything goes on.
+    async fn come_to_rest(&self, part: &Part) {
+        let me = part.identity().member;
+        let inherited = {
+            let reading = part.watch();
+            let reading = reading.borrow();
+            let mut seats = reading.charter.seats().values();
+            seats.any(|seat| seat.life.member == me && seat.by_shadow.is_some())
+        };
+        if inherited {
+            let licence = self.chartered.licence;
+            sleep(licence.saturating_add(licence / 8)).await;
         }
     }
 
