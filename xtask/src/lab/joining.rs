@@ -31,7 +31,9 @@ pub(super) fn until_voting(rack: &Rack, name: &str, voters: usize) -> Outcome {
     })
 }
 
-pub(crate) fn scenario(rack: &mut Rack) -> Outcome<String> {
+/// Three machines in four commands: the first begins, and invites the others. Their processes, in
+/// order, once all vote.
+pub(super) fn begin(rack: &Rack) -> Outcome<Vec<Process>> {
     let [a, b, c] = NODES;
     let first = rack.host(a).address;
     let mut nodes = vec![serve(rack, a, &format!("--new --name {a} --address {first}"))?];
@@ -42,6 +44,12 @@ pub(crate) fn scenario(rack: &mut Rack) -> Outcome<String> {
         nodes.push(serve(rack, name, &words.replace('\'', ""))?);
     }
     NODES.iter().try_for_each(|name| until_voting(rack, name, NODES.len()))?;
+    Ok(nodes)
+}
+
+pub(crate) fn scenario(rack: &mut Rack) -> Outcome<String> {
+    let [a, b, c] = NODES;
+    let mut nodes = begin(rack)?;
     ask(rack, c, "pool create ci --units 2")?;
     let socket = rack.host(b).folder.join("quorate-data/quorate.sock");
     let job = format!("run ci --server unix:{} -- sleep 1000", socket.display());

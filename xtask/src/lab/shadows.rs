@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::guide::{NODES, Rack};
 use super::hold::Access;
-use super::joining::{ask, serve, until_voting};
+use super::joining::{ask, begin, serve, until_voting};
 use super::net::{self, Outcome, Process, say};
 
 const POOL: &str = "ci";
@@ -112,16 +112,8 @@ impl Stage<'_> {
 }
 
 pub(crate) fn scenario(rack: &mut Rack) -> Outcome<String> {
-    let [a, b, c] = NODES;
-    let first = rack.host(a).address;
-    let mut nodes = vec![serve(rack, a, &format!("--new --name {a} --address {first}"))?];
-    until_voting(rack, a, 1)?;
-    let invited = ask(rack, a, &format!("member invite {b} {c}"))?;
-    for (name, line) in [b, c].into_iter().zip(invited.lines()) {
-        let words = line.strip_prefix("quorate serve ").ok_or("an invitation is a command")?;
-        nodes.push(serve(rack, name, &words.replace('\'', ""))?);
-    }
-    NODES.iter().try_for_each(|name| until_voting(rack, name, NODES.len()))?;
+    let [.., c] = NODES;
+    let nodes = begin(rack)?;
     ask(rack, c, &format!("pool create {POOL} --units {UNITS} --lease 20m"))?;
     let end: PathBuf = rack.lab.folder().join("enough");
     let mut jobs = Vec::new();

@@ -34,8 +34,8 @@ enum Verb {
 /// Stop all members, raise `epoch` and add `[charter]` in all files, run this on the first member
 /// of the list, and start all again: the others are let in. Pools of `central` that name no
 /// `arbiter` then have seats that move; they grant again after a licence and a lease, since what
-/// was granted before is in no book that they could read, and whoever holds units and renews keeps
-/// them. All other pools start as after any change of epoch.
+/// was granted before is in no book that they could read; whoever holds units and can renew in time
+/// keeps them. All other pools start as after any change of epoch.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

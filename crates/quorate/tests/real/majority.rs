@@ -13,22 +13,26 @@ use crate::cluster::{Cluster, Memory, Pools, Protocol};
 use crate::ring::until;
 
 const LEASE: Duration = Duration::from_secs(4);
+const NAMES: [&str; 3] = ["p0", "p1", "p2"];
+
+fn pools(protocol: Protocol) -> Pools {
+    Pools {
+        protocol,
+        names: NAMES.map(String::from).into(),
+        units: 1,
+        lease: LEASE,
+        durable: false,
+        backfill: 0,
+        more: String::new(),
+    }
+}
 
 pub(crate) async fn lost(name: &'static str) {
     let began = Instant::now();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("real-majority");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder of our own");
-    let pools = Pools {
-        protocol: Protocol::Moving,
-        names: vec!["p0".into(), "p1".into(), "p2".into()],
-        units: 1,
-        lease: LEASE,
-        durable: false,
-        backfill: 0,
-        more: String::new(),
-    };
-    let mut cluster = Cluster::start(&folder, 3, pools, None).await;
+    let mut cluster = Cluster::start(&folder, 3, pools(Protocol::Moving), None).await;
     assert!(cluster.output(0, &["pool", "create", "made", "--units", "1"]).status.success());
     let file = folder.join("backup.json");
     let file = file.to_str().expect("a path");
@@ -37,7 +41,7 @@ pub(crate) async fn lost(name: &'static str) {
     let twice = cluster.output(1, &["cluster", "backup", file]);
     assert!(errors(&twice).contains("is there already"), "{twice:?}");
     let mut before = Vec::new();
-    for pool in ["p0", "p1", "p2", "made"] {
+    for pool in NAMES.into_iter().chain(["made"]) {
         before.push((pool, fence_of(&cluster, 0, pool).await));
     }
 
@@ -112,19 +116,9 @@ pub(crate) async fn imported(name: &'static str) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("real-import");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder of our own");
-    let names = ["p0", "p1", "p2"];
-    let pools = Pools {
-        protocol: Protocol::Central,
-        names: names.map(String::from).into(),
-        units: 1,
-        lease: LEASE,
-        durable: false,
-        backfill: 0,
-        more: String::new(),
-    };
-    let mut cluster = Cluster::start(&folder, 3, pools, None).await;
+    let mut cluster = Cluster::start(&folder, 3, pools(Protocol::Central), None).await;
     let mut before = Vec::new();
-    for pool in names {
+    for pool in NAMES {
         before.push((pool, fence_of(&cluster, 0, pool).await));
     }
     refused(&cluster, 0, &["import"], "this node has no charter");
@@ -167,7 +161,7 @@ pub(crate) async fn imported(name: &'static str) {
     assert!(cluster.output(0, &["pool", "create", "made", "--units", "1"]).status.success());
     let made = fence_of(&cluster, 1, "made").await;
     cluster.kill(2);
-    for pool in names.into_iter().chain(["made"]) {
+    for pool in NAMES.into_iter().chain(["made"]) {
         assert!(fence_of(&cluster, 1, pool).await > 0, "{pool}");
     }
     assert!(made > 0);
