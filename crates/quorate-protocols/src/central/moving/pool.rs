@@ -25,6 +25,8 @@ impl Pool {
     pub fn new(central: crate::central::Pool, members: usize) -> Self {
         assert!(!central.goods.durable, "a seat that moves writes nothing down");
         let licence = central.goods.lease.length() / 5;
+        // Homes answer rolls, so they know what their clients have (charter spec S5).
+        let central = crate::central::Pool { moves: true, ..central };
         Pool { central, members: NodeSet::first(members), licence }
     }
 

@@ -17,7 +17,7 @@ use crate::goods::{Fairness, Goods};
 /// A pool of so many units that had up to so many, among two nodes.
 pub(super) fn pool(units: u32, ever: u32) -> Pool {
     let goods = Goods { ever: Some(ever), ..Goods::new(units) };
-    Pool::new(crate::central::Pool { moves: true, ..crate::central::Pool::of(goods) }, 2)
+    Pool::new(crate::central::Pool::of(goods), 2)
 }
 
 /// Two nodes that know different definitions, and links that deliver when asked to.

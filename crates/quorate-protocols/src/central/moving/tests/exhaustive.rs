@@ -32,7 +32,7 @@ const PAIR: &[(NodeId, u32)] = &[(NodeId(0), 1), (NodeId(1), 1)];
 const APART: &[(NodeId, u32)] = &[(NodeId(1), 1), (NodeId(2), 1)];
 
 pub(super) fn scope(nodes: usize, wants: &[(NodeId, u32)], budget: Budget) -> Scope<Moving> {
-    let central = crate::central::Pool { moves: true, ..crate::central::Pool::new(1) };
+    let central = crate::central::Pool::new(1);
     let mut scope = Scope::new(nodes, Pool::new(central, nodes), wants).unwrap();
     scope.budget = budget;
     scope.network = Network::Reordering;

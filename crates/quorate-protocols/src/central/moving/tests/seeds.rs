@@ -34,7 +34,7 @@ fn play(seed: u64, profile: Profile, mutant: Option<Mutant>, stale: bool) -> Rep
     let council = CouncilPlan::drawn(seed, NodeId(plan.pool.arbiter), times);
     plan.council = Some(CouncilPlan { stale_answers: stale, ..council });
     plan.silence = 20 * lease;
-    let central = crate::central::Pool { moves: true, ..pool(&plan, mutant) };
+    let central = pool(&plan, mutant);
     let pool = Pool::new(central, plan.nodes as usize);
     let report = run::<Moving>(&plan, &pool, Watch { strict: true, ..Watch::default() });
     if mutant.is_none() && !stale && report.verdict != Verdict::Clean {
@@ -56,7 +56,7 @@ fn play_changing(seed: u64, profile: Profile, what: Changes, mutant: Option<Muta
     let changes = Recurring { every: lease * (1 + dice.below(6)), lasts: Span::Constant(0) };
     plan.council = Some(CouncilPlan { changes: Some(changes), ..council });
     plan.silence = 20 * lease;
-    let mut central = crate::central::Pool { moves: true, ..pool(&plan, mutant) };
+    let mut central = pool(&plan, mutant);
     let first = central.goods.units;
     central.goods.ever = Some(first);
     let nodes = plan.nodes as usize;

@@ -24,7 +24,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let central = crate::central::Pool { moves: true, ..crate::central::Pool::new(1) };
+        let central = crate::central::Pool::new(1);
         let pool = Pool::new(central, 2);
         let (boots, wire, told) = (vec![0, 0], VecDeque::new(), Vec::new());
         let mut pair = Pair { pool, seats: Vec::new(), boots, wire, told };
