@@ -53,7 +53,7 @@ impl Default for Options {
 /// tokio runtime.
 #[derive(Clone, Debug)]
 pub struct Client {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 #[derive(Debug)]

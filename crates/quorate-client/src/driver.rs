@@ -27,6 +27,8 @@ pub(crate) struct Driver {
     wires: Vec<Wire>,
     /// The wire that is looked at first next time: none may starve another.
     first: usize,
+    /// Whether it lets others add what they want before it writes.
+    gathers: bool,
     bell: Bell,
 }
 
@@ -74,7 +76,7 @@ const READ_CHUNK: usize = 16 * 1024;
 impl Driver {
     pub(crate) fn new(desk: Arc<Desk>, servers: Arc<[Server]>, tls: Option<Tls>) -> Driver {
         let wires = servers.iter().map(|_| Wire::None).collect();
-        Driver { desk, servers, tls, wires, first: 0, bell: Bell::default() }
+        Driver { desk, servers, tls, wires, first: 0, gathers: false, bell: Bell::default() }
     }
 
     pub(crate) async fn run(mut self) {
@@ -85,6 +87,11 @@ impl Driver {
             }
             // Whoever put it there found the session taken, and relied on us.
             if self.desk.is_laden() {
+                event = Event::Look;
+                continue;
+            }
+            if self.gathers {
+                let_others_run().await;
                 event = Event::Look;
                 continue;
             }
@@ -113,7 +120,7 @@ impl Driver {
                 self.on_wire(&mut core, now, server, happened);
             }
         }
-        core.turn(&desk, now);
+        self.gathers = core.turn_of_task(&desk, now);
         while let Some(chore) = core.chores.pop_front() {
             match chore {
                 Chore::HangUp { server } => self.wires[server] = Wire::None,
@@ -225,6 +232,21 @@ async fn next(wires: &mut [Wire], first: usize) -> Event {
         Poll::Pending
     })
     .await
+}
+
+/// Lets everybody run first who can. Unlike tokio's own yield it waits for no look at sockets, and
+/// is not bound to this thread: should somebody keep that busy, another one goes on.
+async fn let_others_run() {
+    let mut ran = false;
+    poll_fn(|context| {
+        if ran {
+            return Poll::Ready(());
+        }
+        ran = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl Wire {

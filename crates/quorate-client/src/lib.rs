@@ -46,6 +46,8 @@ mod chance;
 mod client;
 mod clock;
 mod desk;
+#[cfg(test)]
+mod desk_tests;
 mod driver;
 mod error;
 mod grant;
