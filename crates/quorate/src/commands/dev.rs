@@ -150,6 +150,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What to try, for whoever has just started this.
 fn greeting(args: &Args, running: &[Running], claim_max: u32, first: SocketAddr) -> String {
     let mut text = String::new();
+    let quorate = callable();
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{} nodes, each a process of its own:", running.len());
     for Running { member, process, .. } in running {
@@ -162,19 +163,39 @@ fn greeting(args: &Args, running: &[Running], claim_max: u32, first: SocketAddr)
     };
     if args.pools.is_none() {
         let units = claim_max.min(2);
-        let _ = writeln!(text, "\ntry: quorate run demo -n {units}{server} -- sleep 5");
+        let _ = writeln!(text, "\ntry: {quorate} run demo -n {units}{server} -- sleep 5");
         let url = claim_url(first);
         let _ = writeln!(text, "or: curl -X PUT -d '{{\"units\": {units}}}' {url}");
-        let _ = writeln!(text, "then: quorate holders demo{server}");
+        let _ = writeln!(text, "then: {quorate} holders demo{server}");
     } else {
-        let _ = writeln!(text, "\nthen: quorate pools{server}");
+        let _ = writeln!(text, "\nthen: {quorate} pools{server}");
     }
     if let [_, .., Running { process: Some(process), .. }] = running {
         let _ = writeln!(text, "kill a node with: kill -9 {}", process.number());
     }
-    let _ = writeln!(text, "watch: http://{first}/ in a browser, or `quorate top{server}`");
+    let _ = writeln!(text, "watch: http://{first}/ in a browser, or `{quorate} top{server}`");
     let _ = writeln!(text, "Ctrl-C stops.");
     text
+}
+
+/// By what words a shell in this folder finds this program: `cargo run` puts it on nobody's path.
+fn callable() -> String {
+    const NAME: &str = env!("CARGO_BIN_NAME");
+    let Ok(program) = std::env::current_exe().and_then(std::fs::canonicalize) else {
+        return NAME.to_owned();
+    };
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders)
+        .find_map(|folder| std::fs::canonicalize(folder.join(NAME)).ok());
+    if found.as_ref() == Some(&program) {
+        return NAME.to_owned();
+    }
+    let here = std::env::current_dir().and_then(std::fs::canonicalize).unwrap_or_default();
+    match program.strip_prefix(&here) {
+        Ok(beside) if beside == Path::new(NAME) => format!("./{NAME}"),
+        Ok(below) => below.display().to_string(),
+        Err(_) => program.display().to_string(),
+    }
 }
 
 /// A claim that is a new one every second: an id that was used is over with its lease.
