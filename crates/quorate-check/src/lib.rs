@@ -26,7 +26,8 @@
 //! the question about the end needs, and its *eventually* overlooks cycles; and it keeps every
 //! state as a value. Here a world is some thirty numbers of parts that are kept once (`shelf.rs`),
 //! steps and judgements are taken once and remembered (`steps.rs`, `court.rs`), and states are
-//! compared exactly, so there are no fingerprints and no odds that two states collide.
+//! compared exactly, so there are no fingerprints and no odds that two states collide. One thread
+//! makes worlds and another one looks up which are new (`keeper.rs`), with the same result as one.
 //!
 //! # What is taken as given
 //!
@@ -53,6 +54,7 @@ mod court;
 mod cycle;
 mod dead_end;
 mod hash;
+mod keeper;
 mod model;
 mod numbers;
 mod parts;

@@ -1,19 +1,23 @@
 //! Breadth first through all worlds of a scope.
 
 use std::ops::ControlFlow;
+use std::sync::mpsc;
+use std::thread;
 
 use quorate_core::Explorable;
 use quorate_laws::Breach;
 
 use crate::action::{Action, Happening};
 use crate::atlas::Atlas;
+use crate::keeper::{Account, Delivery, End, Order, keep};
 use crate::model::Model;
 use crate::report::{Counterexample, Limits, Progress, Report, Verdict};
 use crate::scope::Scope;
+use crate::sometimes::Sightings;
 use crate::transcript;
 use crate::world::World;
 
-/// How many states are explored between two reports of progress.
+/// How many states are explored between two reports of progress, or a few more.
 const PROGRESS_EVERY: usize = 1 << 16;
 
 /// Explores every history of a scope and judges it.
@@ -29,7 +33,7 @@ pub fn check<P: Explorable>(
         bytes: search.atlas.bytes(),
         transitions: search.transitions,
         depth: search.depth,
-        sightings: search.model.sightings,
+        sightings: search.sightings,
         verdict,
     }
 }
@@ -40,6 +44,7 @@ pub(crate) struct Search<'a, P: Explorable> {
     pub(crate) atlas: Atlas,
     transitions: u64,
     depth: usize,
+    sightings: Sightings,
 }
 
 impl<'a, P: Explorable> Search<'a, P> {
@@ -50,6 +55,7 @@ impl<'a, P: Explorable> Search<'a, P> {
             atlas: Atlas::new(stride.words()),
             transitions: 0,
             depth: 0,
+            sightings: Sightings::default(),
         }
     }
 
@@ -64,26 +70,16 @@ impl<'a, P: Explorable> Search<'a, P> {
         };
         let first = self.model.first_world().map_err(|breach| broken(breach, Vec::new()))?;
         self.atlas.find_or_add(first.words());
-        let mut room = Room::new(&first);
-        let (mut number, mut level_end) = (0, 1);
-        while number < self.atlas.len() {
-            if number == level_end {
-                self.depth += 1;
-                level_end = self.atlas.len();
-            }
-            if number.is_multiple_of(PROGRESS_EVERY) {
-                let (states, depth) = (self.atlas.len(), self.depth);
-                progress(Progress { states, explored: number, depth });
-            }
-            if let Err((action, breach)) = self.explore(number, &mut room) {
-                let transcript = self.transcript(number, Some(action), &breach);
-                return Err(broken(breach, transcript));
-            }
-            if self.atlas.len() > limits.states_max {
+        match self.explore(&first, limits.states_max, progress) {
+            End::All => {}
+            End::Full => {
                 self.must_end()?;
                 return Ok(Verdict::Incomplete);
             }
-            number += 1;
+            End::Broken(number, action, breach) => {
+                let transcript = self.transcript(number, Some(action), &breach);
+                return Err(broken(breach, transcript));
+            }
         }
         if let Some((number, breach)) = self.dead_end() {
             let transcript = self.transcript(number, None, &breach);
@@ -91,7 +87,7 @@ impl<'a, P: Explorable> Search<'a, P> {
         }
         self.must_end()?;
         let mut missing = limits.required.clone();
-        missing.retain(|sometimes| !self.model.sightings.contains(*sometimes));
+        missing.retain(|sometimes| !self.sightings.contains(*sometimes));
         Ok(if missing.is_empty() { Verdict::Holds } else { Verdict::Vacuous(missing) })
     }
 
@@ -106,25 +102,38 @@ impl<'a, P: Explorable> Search<'a, P> {
         Ok(())
     }
 
-    fn explore(&mut self, number: usize, room: &mut Room) -> Result<(), (Action, Breach)> {
-        let (atlas, transitions) = (&mut self.atlas, &mut self.transitions);
-        atlas.go_to(number, &mut room.words);
-        room.here.copy_from(&room.words);
-        let mut broken = None;
-        let _ = self.model.successors(room, |action, result, next| {
-            *transitions += 1;
-            if let Err(breach) = result {
-                broken = Some((action, breach));
-                return ControlFlow::Break(());
+    /// Visits every state, with a thread that keeps them beside this one, which makes them.
+    fn explore(
+        &mut self,
+        first: &World,
+        states_max: usize,
+        progress: &mut dyn FnMut(Progress),
+    ) -> End {
+        let Search { model, atlas, .. } = self;
+        let (to_keeper, deliveries) = mpsc::channel();
+        let (to_maker, orders) = mpsc::channel::<Order>();
+        let account = thread::scope(|both| {
+            let keeper = both.spawn(move || keep(atlas, states_max, &to_maker, &deliveries));
+            let (mut room, mut told) = (Room::new(first), 0);
+            for order in orders {
+                if order.progress.explored >= told {
+                    told = order.progress.explored + PROGRESS_EVERY;
+                    progress(order.progress);
+                }
+                let delivery = model.make(&order, &mut room);
+                if to_keeper.send(delivery).is_err() {
+                    break;
+                }
             }
-            let next = atlas.find_or_add(next.words());
-            if !action.is_fault() && next != number {
-                atlas.lead_to(next);
+            drop(to_keeper);
+            match keeper.join() {
+                Ok(account) => account.expect("it was served until it ended"),
+                Err(panic) => std::panic::resume_unwind(panic),
             }
-            ControlFlow::Continue(())
         });
-        atlas.leave();
-        broken.map_or(Ok(()), Err)
+        let Account { end, transitions, depth, sightings } = account;
+        (self.transitions, self.depth, self.sightings) = (transitions, depth, sightings);
+        end
     }
 
     /// The shortest history to a state, and one action more.
@@ -180,6 +189,28 @@ impl Room {
 }
 
 impl<P: Explorable> Model<'_, P> {
+    /// Makes the worlds that those of an order lead to, up to the first breach.
+    fn make(&mut self, order: &Order, room: &mut Room) -> Delivery {
+        let mut delivery = Delivery::default();
+        for words in order.words.chunks_exact(room.here.words().len()) {
+            room.here.copy_from(words);
+            let _ = self.successors(room, |action, result, next| {
+                if let Err(breach) = result {
+                    delivery.broken = Some((action, breach));
+                    return ControlFlow::Break(());
+                }
+                delivery.reached.extend_from_slice(next.words());
+                delivery.faults.push(action.is_fault());
+                ControlFlow::Continue(())
+            });
+            delivery.left.push((delivery.faults.len(), self.sightings));
+            if delivery.broken.is_some() {
+                break;
+            }
+        }
+        delivery
+    }
+
     /// Shows every action that is possible in `room.here`, and the world after it.
     pub(crate) fn successors(
         &mut self,

@@ -151,6 +151,19 @@ fn the_same_scope_gives_the_same_report_and_the_same_transcript() {
     }
 }
 
+/// Whoever makes worlds may be ahead of whoever keeps them when that has enough.
+#[test]
+fn a_search_that_had_to_stop_stops_at_the_same_place() {
+    let scope = scope(None, THREE, ROUGH);
+    for states_max in [1, 20, 100, 700, 5_000] {
+        let limits = Limits { states_max, ..Limits::default() };
+        let stopped = || check(&scope, &limits, &mut |_| {});
+        let report = stopped();
+        assert_eq!(report.verdict, Verdict::Incomplete);
+        (0..10).for_each(|_| assert_eq!(stopped(), report));
+    }
+}
+
 /// Without leases the toy counts no further than its clients make it, so it has finitely many
 /// states under its own numbers too.
 #[test]
