@@ -51,6 +51,8 @@ const NEAR_MAX: usize = 4 * SORTED_MAX;
 const RANKED_DIGITS: usize = 4;
 /// A list with more places than this gives them back.
 const SPARE_MAX: usize = 1 << 14;
+/// A list with more places than this grows by less than what it has.
+const LONG: usize = 1 << 14;
 const DIGIT: u32 = u8::BITS;
 const DIGITS: usize = (u64::BITS / DIGIT) as usize;
 const VALUES: usize = 1 << DIGIT;
@@ -89,7 +91,8 @@ impl<T> List<T> {
 
     #[cold]
     fn grow(&mut self) {
-        let more = self.used.max(4);
+        // Places that nothing ever lay in are memory all the same.
+        let more = if self.used < LONG { self.used.max(4) } else { self.used / 8 };
         self.places.resize_with(self.used + more, || Place {
             at: 0,
             ticket: Ticket(0),
@@ -500,6 +503,18 @@ mod tests {
         }
         assert!(queue.near_end > 1 << 40, "all of it was near");
         assert!(queue.items.used <= 2 * NEAR_MAX + 1, "{}", queue.items.used);
+    }
+
+    /// A million alarms take what they take, and little besides.
+    #[test]
+    fn a_long_list_has_few_places_that_nothing_ever_lay_in() {
+        let mut queue = Queue::default();
+        for number in 0..10 * LONG {
+            queue.push(1 << 40, number);
+        }
+        let longest = queue.buckets.iter().max_by_key(|list| list.used).expect("many");
+        assert_eq!(longest.used, 10 * LONG);
+        assert!(longest.places.len() <= longest.used * 9 / 8, "{}", longest.places.len());
     }
 
     /// Against a sorted list, the slow and obvious way.

@@ -351,11 +351,12 @@ impl<'a, P: Protocol> World<'a, P> {
         Ok(())
     }
 
-    /// Something in the queue is not meant any more. If that is more than what is, it is swept out.
+    /// Something in the queue is not meant any more. If that is more than a third of what is, it is
+    /// swept out.
     pub(crate) fn take_back(&mut self) {
         self.taken_back += 1;
         let World { alarms, clients, queue, taken_back, .. } = self;
-        if *taken_back > SWEPT_MIN + alarms.len() + clients.len() {
+        if *taken_back > SWEPT_MIN + (alarms.len() + clients.len()) / 3 {
             queue.sweep(|happening, ticket| is_meant(alarms, clients, happening, ticket));
             *taken_back = 0;
         }
