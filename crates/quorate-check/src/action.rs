@@ -112,6 +112,10 @@ pub(crate) enum Happening {
     License {
         node: NodeId,
     },
+    /// The node that files name decides no more.
+    Unpin {
+        node: NodeId,
+    },
     /// A node's licence is over.
     EndLicence {
         node: NodeId,

@@ -25,6 +25,7 @@ use quorate_laws::Breach;
 use crate::action::Happening;
 use crate::client::Client;
 use crate::model::Model;
+use crate::moments::{NOW, name, renumbered};
 use crate::parts::{Lapse, Parcel};
 use crate::scope::CLIENTS_MAX;
 use crate::sometimes::Sometimes;
@@ -50,6 +51,9 @@ pub struct Council {
     pub namings: u8,
     /// How often one that is there is struck.
     pub strikes: u8,
+    /// Whether the first seat is that of a node that files name: the log gets its first entry when
+    /// that node has given it up (charter spec S18).
+    pub pinned: bool,
     /// What is wrong with it, for tests that the harness finds it.
     pub flaw: Option<Flaw>,
 }
@@ -58,8 +62,8 @@ impl Council {
     /// One that lets this node decide, and changes nothing without need.
     pub fn of(seat: NodeId) -> Self {
         let (moves, rehomes, namings, strikes) = (0, 0, 0, 0);
-        let (forgets, shadow, flaw) = (false, None, None);
-        Council { seat, moves, rehomes, forgets, shadow, namings, strikes, flaw }
+        let (forgets, shadow, pinned, flaw) = (false, None, false, None);
+        Council { seat, moves, rehomes, forgets, shadow, namings, strikes, pinned, flaw }
     }
 }
 
@@ -73,9 +77,6 @@ pub enum Flaw {
     /// Whoever was a whole shadow takes over, though it was restarted since.
     AnyLifeInherits,
 }
-
-/// The moment of the action under way: later than all that are numbered.
-const NOW: u8 = u8::MAX;
 
 /// Where the control plane is, and since when things count.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -96,6 +97,8 @@ pub(crate) struct Chamber {
     pub(crate) named: u64,
     /// The term and the naming of a shadow that its seat has vouched for.
     pub(crate) vouched: Option<(u32, u64)>,
+    /// Whether the node that files name decides for good no more.
+    unpinned: bool,
 }
 
 /// An alarm that ends leases or licences: since when, and promises of how many lengths.
@@ -125,7 +128,8 @@ impl<P: Explorable> Model<'_, P> {
     /// The control plane before anything happened.
     pub(crate) fn convene(&mut self, world: &World) {
         let Some(council) = &self.scope.council else { return };
-        let first = Tenure { term: 1, after: None, node: council.seat, boot: 0 };
+        let term = if council.pinned { Tenure::PINNED } else { 1 };
+        let first = Tenure { term, after: None, node: council.seat, boot: 0 };
         let mut log = vec![Charter::Applied(first)];
         let shadow = council.shadow.map(|node| Shadow { node, boot: 0, naming: 0, whole: true });
         log.extend(shadow.map(|it| Charter::Shadowed { term: 1, shadow: Some(it) }));
@@ -140,6 +144,7 @@ impl<P: Explorable> Model<'_, P> {
             strikes: council.strikes,
             named: 0,
             vouched: None,
+            unpinned: false,
         });
     }
 
@@ -150,7 +155,7 @@ impl<P: Explorable> Model<'_, P> {
         for node in world.nodes() {
             for index in 0..if node == council.seat { entries } else { 1 } {
                 self.resume(world);
-                let (node, cue) = self.apply(node, index);
+                let (node, cue) = self.apply(world, node, index);
                 let (boot, participant) = (world.boot(node), world.participant(node));
                 let stepper = Stepper { node, boot, participant, tick: 0, edition: 0 };
                 let outcome = self.steps.take(&mut self.parts, self.scope, stepper, cue)?;
@@ -324,11 +329,19 @@ impl<P: Explorable> Model<'_, P> {
         let chamber = self.parts.chambers.get(world.council());
         let last = chamber.tenure();
         let is_up = |node: NodeId| world.participant(node).is_some();
-        let gone = !is_up(last.node) || world.boot(last.node) != last.boot;
+        let is_pinned = last.term == Tenure::PINNED;
+        let gone = match is_pinned {
+            true => chamber.unpinned,
+            false => !is_up(last.node) || world.boot(last.node) != last.boot,
+        };
+        let is_told = || chamber.nodes[last.node.index()].applied > 0;
+        if is_pinned && !chamber.unpinned && is_up(last.node) && is_told() {
+            into.push(Happening::Unpin { node: last.node });
+        }
         for to in world.nodes().filter(|to| is_up(*to)) {
             if gone {
                 into.push(Happening::Commit { to, forced: true });
-            } else if to != last.node && world.left(Misfortune::Move) > 0 {
+            } else if !is_pinned && to != last.node && world.left(Misfortune::Move) > 0 {
                 into.push(Happening::Commit { to, forced: false });
             }
         }
@@ -399,7 +412,11 @@ impl<P: Explorable> Model<'_, P> {
             }
             Happening::Apply { node, index } => {
                 self.chamber = Some(chamber);
-                return Ok(Some(self.apply(node, index)));
+                return Ok(Some(self.apply(world, node, index)));
+            }
+            Happening::Unpin { node } => {
+                chamber.unpinned = true;
+                told(node, Event::Charter(Charter::Unpinned))
             }
             Happening::License { node } => {
                 let member = &mut chamber.nodes[node.index()];
@@ -439,13 +456,19 @@ impl<P: Explorable> Model<'_, P> {
         Ok(heard)
     }
 
-    fn apply(&mut self, node: NodeId, index: usize) -> (NodeId, Cue) {
+    fn apply(&mut self, world: &World, node: NodeId, index: usize) -> (NodeId, Cue) {
         let chamber = self.chamber.as_mut().expect("only where there is a council");
         let member = &mut chamber.nodes[node.index()];
         member.applied = index + 1;
         member.stored = member.stored.max(index + 1);
-        let event = Event::Charter(chamber.log[index]);
-        (node, Cue::Step { event, late: false })
+        let word = match chamber.log[index] {
+            // Files name the node, whatever life of it there is, until it has given that up.
+            Charter::Applied(it) if it.term == Tenure::PINNED && !chamber.unpinned => {
+                Charter::Applied(Tenure { boot: world.boot(it.node), ..it })
+            }
+            word => word,
+        };
+        (node, Cue::Step { event: Event::Charter(word), late: false })
     }
 
     /// Whether everything is over that is over when this alarm rings.
@@ -550,45 +573,5 @@ fn renumber_licences(chamber: &mut Chamber, ends_licences: impl Fn(u32) -> bool)
         if let Some(born) = &mut member.licence {
             *born = name(&names, *born, false);
         }
-    }
-}
-
-/// New numbers for moments: of promises (false) and of alarms that end them (true). An alarm ends
-/// what is not younger than it; how promises are ordered among themselves, and alarms, is nobody's
-/// business.
-fn renumbered(mut moments: Vec<(u8, bool)>) -> Vec<((u8, bool), u8)> {
-    moments.sort_unstable();
-    moments.dedup();
-    let (mut number, mut after_alarm) = (0, false);
-    let mut names = Vec::new();
-    for moment in moments {
-        if after_alarm && !moment.1 {
-            number += 1;
-        }
-        after_alarm = moment.1;
-        names.push((moment, number));
-    }
-    names
-}
-
-fn name(names: &[((u8, bool), u8)], born: u8, is_alarm: bool) -> u8 {
-    let place = names.binary_search_by_key(&(born, is_alarm), |(moment, _)| *moment);
-    names[place.expect("every moment was collected")].1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_an_alarm_ends_tells_moments_apart() {
-        let promise = |born| (born, false);
-        let alarm = |born| (born, true);
-        let numbers = |moments: Vec<(u8, bool)>| -> Vec<u8> {
-            renumbered(moments).into_iter().map(|(_, number)| number).collect()
-        };
-        assert_eq!(numbers(vec![promise(3), promise(5), alarm(5), alarm(9)]), [0, 0, 0, 0]);
-        assert_eq!(numbers(vec![alarm(3), promise(4), alarm(4), promise(7)]), [0, 1, 1, 2]);
-        assert_eq!(numbers(vec![promise(NOW), alarm(NOW), alarm(2)]), [0, 1, 1]);
     }
 }

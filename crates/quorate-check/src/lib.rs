@@ -56,6 +56,7 @@ mod dead_end;
 mod hash;
 mod keeper;
 mod model;
+mod moments;
 mod numbers;
 mod parts;
 mod report;

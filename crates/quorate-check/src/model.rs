@@ -255,6 +255,7 @@ impl<'a, P: Explorable> Model<'a, P> {
             | Happening::Whole
             | Happening::Apply { .. }
             | Happening::License { .. }
+            | Happening::Unpin { .. }
             | Happening::EndLicence { .. }
             | Happening::Rehome { .. } => self.begin_of_council(world, happening)?,
         })

@@ -12,6 +12,9 @@ use crate::council::{Chamber, Flaw};
 use crate::model::Model;
 use crate::world::World;
 
+/// The first term of a charter where there was a pinned seat before.
+const AFTER_BOOTS: u32 = 8;
+
 impl Chamber {
     /// Who decides.
     pub(crate) fn tenure(&self) -> Tenure {
@@ -38,7 +41,9 @@ impl Chamber {
     /// The entry by which this life decides next.
     pub(crate) fn succession(&self, node: NodeId, boot: u32, flaw: Option<Flaw>) -> Charter {
         let last = self.tenure();
-        let tenure = Tenure { term: last.term + 1, after: Some(last.term), node, boot };
+        // Terms are greater than all boot numbers of a node that was pinned (charter spec S10).
+        let term = if last.term == Tenure::PINNED { AFTER_BOOTS } else { last.term + 1 };
+        let tenure = Tenure { term, after: Some(last.term), node, boot };
         let any_life = flaw == Some(Flaw::AnyLifeInherits);
         let is_heir = |it: Shadow| it.whole && it.node == node && (it.boot == boot || any_life);
         match self.shadow().filter(|it| is_heir(*it)) {

@@ -19,6 +19,12 @@ pub struct Tenure {
     pub boot: u32,
 }
 
+impl Tenure {
+    /// The term of a node that decides because files say so, and not the charter (charter spec
+    /// S18). Terms of the charter are greater; to fences this one is the boot number of that node.
+    pub const PINNED: u32 = 0;
+}
+
 /// Who is told every grant before the client is (charter spec S13), and in which of its lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Shadow {
@@ -38,6 +44,9 @@ pub struct Shadow {
 pub enum Charter {
     /// This node has applied an entry of the seat table. A driver tells every life of a participant
     /// the newest one that its node has applied, and then each later one or what replaced it.
+    ///
+    /// That of [`Tenure::PINNED`] is no entry: a driver tells it to a life of the node that files
+    /// name, if that has never given the pool up, and names that life.
     Applied(Tenure),
     /// The same, of an entry at whose commit the life that it names was the whole shadow of the
     /// term before (charter spec S17), and as whom: what it was told under an earlier naming may
@@ -69,6 +78,10 @@ pub enum Charter {
         /// How many changes of the pool this node has applied since it was made.
         edition: u32,
     },
+    /// This node, which decides because files say so, gives that up for good: it decides nothing
+    /// from now on. A driver writes that down before it lets the charter say who decides (charter
+    /// spec S18).
+    Unpinned,
 }
 
 numbers!(plain Tenure, Shadow, Charter);

@@ -256,6 +256,7 @@ impl<M: fmt::Display, A: fmt::Display> fmt::Display for Event<M, A> {
             }
             Event::Charter(Charter::Licensed { term, .. }) => write!(f, "licence for term {term}"),
             Event::Charter(Charter::Amended { edition }) => write!(f, "edition {edition}"),
+            Event::Charter(Charter::Unpinned) => f.write_str("unpinned"),
             Event::Charter(Charter::Shadowed { term, shadow: None }) => {
                 write!(f, "term {term} has no shadow")
             }

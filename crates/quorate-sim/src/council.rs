@@ -35,6 +35,9 @@ pub struct CouncilPlan {
     pub changes: Option<Recurring>,
     /// Whether seats have shadows.
     pub shadows: bool,
+    /// If the first seat is that of a node that files name: after how long that node gives it up,
+    /// and how long until the charter then says who decides (charter spec S18).
+    pub unpins: Option<(u64, Span)>,
     /// Whether licences are given by what some node has applied, for tests that the laws notice.
     pub stale_answers: bool,
 }
@@ -62,16 +65,9 @@ impl CouncilPlan {
             outages,
             changes: None,
             shadows,
+            unpins: None,
             stale_answers: false,
         }
-    }
-}
-
-/// The word for an entry.
-fn said((tenure, by_shadow): (Tenure, Option<u64>)) -> Charter {
-    match by_shadow {
-        Some(naming) => Charter::Inherited(tenure, naming),
-        None => Charter::Applied(tenure),
     }
 }
 
@@ -91,19 +87,30 @@ pub(crate) struct Council {
     /// There is no leader before this.
     pub(crate) away_until: u64,
     pub(crate) shadows: Shadows,
+    /// Whether the node that files name decides for good no more.
+    unpinned: bool,
 }
+
+/// The first term of a charter where there was a pinned seat before: greater than boot numbers that
+/// a run comes to (charter spec S10).
+const AFTER_BOOTS: u32 = 1 << 16;
 
 impl<'a, P: Protocol> World<'a, P> {
     /// The first entry, and everybody learns of it.
     pub(crate) fn convene(&mut self) {
         let Some(plan) = &self.plan.council else { return };
-        let first = Tenure { term: 1, after: None, node: plan.seat, boot: 0 };
+        let term = if plan.unpins.is_some() { Tenure::PINNED } else { 1 };
+        let first = Tenure { term, after: None, node: plan.seat, boot: 0 };
+        if let Some((at, _)) = plan.unpins {
+            self.queue.push(at, Happening::Trouble(Trouble::Unpin));
+        }
         let applied = vec![0; self.nodes.len()];
         let (log, shadows) = (vec![(first, None)], Shadows::default());
         let editions = applied.clone();
         let (known, amended, away_until) = (vec![0], 0, 0);
+        let unpinned = false;
         self.council =
-            Some(Council { log, known, amended, editions, applied, away_until, shadows });
+            Some(Council { log, known, amended, editions, applied, away_until, shadows, unpinned });
         self.spread_last();
         self.plan_shadow();
     }
@@ -117,13 +124,26 @@ impl<'a, P: Protocol> World<'a, P> {
 
     fn learn_last(&mut self, node: NodeId) {
         let (Some(plan), Some(council)) = (&self.plan.council, &self.council) else { return };
-        let entry = said(council.log[council.log.len() - 1]);
+        let entry = self.said(council.log[council.log.len() - 1]);
         let mut delay = plan.learn.draw(&mut self.chance.faults);
         if !self.calm && self.chance.faults.chance(50_000) {
             let lease = self.plan.pool.lease.map_or(0, |lease| lease.as_nanos() as u64);
             delay += self.chance.faults.below(2 * lease + 1);
         }
         self.tell_charter(node, delay, entry);
+    }
+
+    /// The word for an entry. Files name a node, whatever life of it there is, until it has given
+    /// that up.
+    fn said(&self, (mut tenure, by_shadow): (Tenure, Option<u64>)) -> Charter {
+        let unpinned = self.council.as_ref().is_some_and(|council| council.unpinned);
+        if tenure.term == Tenure::PINNED && !unpinned {
+            tenure.boot = self.nodes[tenure.node.index()].boot;
+        }
+        match by_shadow {
+            Some(naming) => Charter::Inherited(tenure, naming),
+            None => Charter::Applied(tenure),
+        }
     }
 
     pub(crate) fn tell_charter(&mut self, node: NodeId, delay: u64, word: Charter) {
@@ -143,11 +163,12 @@ impl<'a, P: Protocol> World<'a, P> {
             return Ok(());
         };
         let runs = place.seat.is_some();
+        council.unpinned |= word == Charter::Unpinned && runs;
         if let Charter::Amended { edition } = word {
             return self.learn_edition(node, edition as usize);
         }
         if let Charter::Applied(tenure) | Charter::Inherited(tenure, _) = word {
-            let index = council.log.iter().position(|entry| entry.0 == tenure);
+            let index = council.log.iter().position(|entry| entry.0.term == tenure.term);
             if let Some(known) = index.map(|index| council.known[index]).filter(|_| runs) {
                 self.learn_edition(node, known)?;
             }
@@ -171,8 +192,8 @@ impl<'a, P: Protocol> World<'a, P> {
             council.editions[node.index()] = 0;
         }
         if let Some(index) = applied.checked_sub(1) {
-            let entry = said(council.log[index]);
-            self.tell_charter(node, 0, entry);
+            let entry = council.log[index];
+            self.tell_charter(node, 0, self.said(entry));
         }
         self.learn_last(node);
         self.learn_amendments(node);
@@ -292,9 +313,11 @@ impl<'a, P: Protocol> World<'a, P> {
         let (last, _) = council.log[council.log.len() - 1];
         let named =
             |node: &NodeId| (*node, self.nodes[node.index()].boot) == (last.node, last.boot);
-        let runs = |node: &NodeId| self.nodes[node.index()].seat.is_some() && !named(node);
+        let is_pinned = last.term == Tenure::PINNED;
+        let runs =
+            |node: &NodeId| self.nodes[node.index()].seat.is_some() && (is_pinned || !named(node));
         let others: Vec<NodeId> = (0..self.nodes.len()).map(NodeId::from).filter(runs).collect();
-        if others.is_empty() || council.away_until > self.now {
+        if others.is_empty() || council.away_until > self.now || is_pinned && !council.unpinned {
             return false;
         }
         let heir = self.heir();
@@ -302,7 +325,8 @@ impl<'a, P: Protocol> World<'a, P> {
             Some(heir) if self.chance.faults.chance(750_000) => heir,
             _ => *self.chance.faults.pick(&others),
         };
-        let (term, boot) = (last.term + 1, self.nodes[node.index()].boot);
+        let term = if is_pinned { AFTER_BOOTS } else { last.term + 1 };
+        let boot = self.nodes[node.index()].boot;
         self.note(&"net", format_args!("the charter says that {node} decides in term {term}"));
         let tenure = Tenure { term, after: Some(last.term), node, boot };
         let council = self.council.as_mut().expect("it was there");
@@ -315,6 +339,24 @@ impl<'a, P: Protocol> World<'a, P> {
         self.spread_last();
         // It may have gone down before this was said of it.
         true
+    }
+
+    /// The node that files name decides no more, if it runs, and somebody else will.
+    pub(crate) fn unpin(&mut self) {
+        let (Some(plan), Some(council)) = (&self.plan.council, &self.council) else { return };
+        let Some((_, until)) = plan.unpins else { return };
+        let (last, _) = council.log[council.log.len() - 1];
+        if last.term != Tenure::PINNED {
+            return;
+        }
+        // Again, until somebody decides: there may be no leader, or nobody else.
+        let at = self.now + until.draw(&mut self.chance.faults).max(1);
+        self.queue.push(at, Happening::Trouble(Trouble::Unpin));
+        if council.unpinned {
+            self.move_seat();
+        } else if self.nodes[last.node.index()].seat.is_some() {
+            self.tell_charter(last.node, 0, Charter::Unpinned);
+        }
     }
 
     /// There is no leader for a while.

@@ -49,6 +49,8 @@ pub(crate) enum Trouble {
     Replace {
         term: u32,
     },
+    /// The node that files name decides no more.
+    Unpin,
     /// Somebody looks whether the seat has a shadow.
     SeeShadow,
     /// Word that the shadow knows everything reaches the control plane.
@@ -121,6 +123,10 @@ impl<P: Protocol> World<'_, P> {
             }
             Trouble::Confirm { node, boot, term, asked } => {
                 self.confirm(node, boot, term, asked);
+                return Ok(());
+            }
+            Trouble::Unpin => {
+                self.unpin();
                 return Ok(());
             }
             Trouble::SeeShadow => {

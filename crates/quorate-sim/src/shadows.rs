@@ -5,7 +5,7 @@
 //! struck or replaced, and sometimes one that was not. Only the node that decides cares who shadows
 //! it, and applies that in the order of the charter, later than it was said.
 
-use quorate_core::{Charter, NodeId, Protocol, Shadow};
+use quorate_core::{Charter, NodeId, Protocol, Shadow, Tenure};
 
 use crate::misfortune::Trouble;
 use crate::world::{Happening, World};
@@ -37,8 +37,8 @@ impl<P: Protocol> World<'_, P> {
             return;
         };
         let (last, _) = council.log[council.log.len() - 1];
-        if council.applied[last.node.index()] < council.log.len() {
-            return; // It does not know yet that it decides.
+        if council.applied[last.node.index()] < council.log.len() || last.term == Tenure::PINNED {
+            return; // It does not know yet that it decides, or files say so.
         }
         let runs = |node: NodeId| self.nodes[node.index()].seat.is_some();
         let boot = |node: NodeId| self.nodes[node.index()].boot;

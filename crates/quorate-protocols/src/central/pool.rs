@@ -128,6 +128,10 @@ pub(crate) enum Mutant {
     DecideInAnotherLife,
     /// Homes are told of a grant before the shadow knows of it (charter spec S13).
     ClientFirst,
+    /// A node that gave up what files let it decide goes on (charter spec S18).
+    GoOnUnpinned,
+    /// Every life of a pinned seat counts fences from the same (charter spec S18).
+    PinnedFencesAnew,
     /// A seat whose shadow does not answer goes on before its node has applied that it is struck
     /// (charter spec S15).
     GoOnUnshadowed,

@@ -52,6 +52,7 @@ numbers!(Reign {
     tenure,
     arbiter,
     stage,
+    pinned: plain,
     licence,
     amended,
     owed: plain,

@@ -24,6 +24,9 @@
 //! definition only under a licence that it asked for when it had applied that (charter spec 3): so
 //! whatever was granted in a term was granted by definitions that every later seat knows.
 //!
+//! A pool that ran before there was a charter is decided by the node that its files name until the
+//! charter says who does (`pinned`).
+//!
 //! Whom a home asks follows from the entry that its node has applied, and so does whom it believes:
 //! it leaves alone what a seat of another term says. Nothing here is durable: homes repeat
 //! themselves, and what a seat must know of the past others tell it.
@@ -33,10 +36,12 @@ mod amended;
 mod desk;
 mod explore;
 mod message;
+mod pinned;
 mod pool;
 mod reign;
 mod roll;
 mod shadow;
+mod terms;
 #[cfg(test)]
 mod tests;
 
@@ -245,93 +250,6 @@ impl Moving {
         }
     }
 
-    /// The node has applied a later entry: whoever decided in an earlier term stops for good.
-    fn apply(&mut self, seat: &Seat<'_>, tenure: Tenure, heir: Option<u64>, desk: &mut Desk<'_>) {
-        if self.applied.is_some_and(|applied| tenure.term <= applied.term) {
-            return;
-        }
-        let books = self.retire(seat, &tenure, desk);
-        let is_news = self.applied.replace(tenure).is_none();
-        if is_news {
-            self.wait_out(seat, desk);
-        }
-        let named = tenure.boot == seat.boot || broken!(judge(seat, 0), DecideInAnotherLife);
-        if tenure.node == seat.me && named {
-            self.found(seat, tenure, heir, desk);
-            let early = self.early.take();
-            if let Some(books) = books.or(early) {
-                self.on_books(seat, books, desk);
-            }
-        } else if let Some(books) = books.filter(|_| tenure.node != seat.me) {
-            desk.out.tell(tenure.node, Message::Books(books));
-        }
-        self.early = self.early.take().filter(|books| books.term > tenure.term);
-        self.trail = self.trail.take().filter(|trail| trail.term >= tenure.term);
-        self.as_home(seat, desk, |home, at, post| home.ask_all_again(at, post));
-    }
-
-    fn retire(
-        &mut self,
-        seat: &Seat<'_>,
-        next: &Tenure,
-        desk: &mut Desk<'_>,
-    ) -> Option<Box<Books>> {
-        let term = self.reign.as_ref()?.tenure.term;
-        let at = judge(seat, term);
-        let is_next = next.after == Some(term) || broken!(at, BooksForAnyTerm);
-        let is_open = |reign: &Reign| reign.stage == Stage::Open || broken!(at, HandOverInGrace);
-        if broken!(at, GoOnAfterMove) && next.node != seat.me {
-            let reign = self.reign.as_ref().filter(|reign| is_next && is_open(reign))?;
-            return Some(Box::new(reign.books(&at, next.term)));
-        }
-        let reign = self.reign.take()?;
-        for claim in reign.arbiter.entries.keys() {
-            desk.out.disarm(Alarm::Of(Timer::LeaseEnd(*claim)));
-        }
-        for member in seat.pool.members.iter() {
-            desk.out.disarm(Alarm::Of(Timer::Absent(member)));
-        }
-        for alarm in [Alarm::Lull, Alarm::Grace, Alarm::Licence, Alarm::Roll] {
-            desk.out.disarm(alarm);
-        }
-        (is_next && is_open(&reign)).then(|| Box::new(reign.books(&at, next.term)))
-    }
-
-    /// With a naming, this life was the whole shadow by it when that was said.
-    fn found(&mut self, seat: &Seat<'_>, tenure: Tenure, heir: Option<u64>, desk: &mut Desk<'_>) {
-        let counter_alone = broken!(judge(seat, 0), FenceByCounterAlone);
-        let at = judge(seat, if counter_alone { 0 } else { tenure.term });
-        let mut reign = Reign::new(&at, tenure, &mut Outbox::new());
-        reign.arbiter.longest = self.leases.longest;
-        self.reign = Some(Box::new(reign));
-        desk.out.ask_licence(tenure.term, seat.now);
-        desk.out.arm(Alarm::Licence, seat.pool.ask_every());
-        if self.is_first && tenure.after.is_none() {
-            return self.as_seat(seat, desk, Reign::open); // Nobody can have anything yet.
-        }
-        if heir.is_some_and(|naming| self.knows_all(&at, tenure.after, naming)) {
-            return self.inherit(seat, tenure.after, desk);
-        }
-        desk.out.arm(Alarm::Lull, seat.pool.lull());
-        if broken!(at, NoLull) {
-            self.on_ring_lull(seat, desk);
-        }
-        self.call_roll(seat, desk);
-    }
-
-    fn on_books(&mut self, seat: &Seat<'_>, books: Box<Books>, desk: &mut Desk<'_>) {
-        let at = judge(seat, books.term);
-        let mine = self.reign.as_deref().filter(|reign| reign.tenure.term == books.term);
-        let from_last =
-            |reign: &&Reign| reign.tenure.after == Some(books.of) || broken!(at, BooksForAnyTerm);
-        if mine.filter(from_last).is_some_and(|reign| reign.stage != Stage::Open) {
-            self.end_waiting(desk);
-            self.as_seat(seat, desk, |reign, at, post| reign.take_books(at, *books, post));
-        } else if self.applied.is_none_or(|applied| applied.term < books.term) {
-            self.early = Some(books);
-        }
-    }
-
     fn on_licensed(
         &mut self,
         seat: &Seat<'_>,
@@ -411,9 +329,13 @@ impl Moving {
     }
 }
 
-/// Where this node sits as the one who decides.
+/// Where this node sits as the one who decides. To fences a pinned seat is a life of its node.
 fn judge<'a>(seat: &Seat<'a>, term: u32) -> super::Seat<'a> {
-    super::Seat { me: seat.me, boot: term, now: seat.now, pool: &seat.pool.central }
+    let mut at = super::Seat { me: seat.me, boot: term, now: seat.now, pool: &seat.pool.central };
+    if term == Tenure::PINNED && !broken!(at, PinnedFencesAnew) {
+        at.boot = seat.boot;
+    }
+    at
 }
 
 /// The try that a word to the seat is of.
@@ -441,7 +363,8 @@ impl Protocol for Moving {
         if !is_complete {
             out.arm(Alarm::Complete, seat.pool.central.goods.longest());
         }
-        let (requester, reign, applied, early, trail) = Default::default();
+        let (requester, reign, early, trail) = Default::default();
+        let applied = pinned::tenure(seat.pool);
         let leases = Leases::of(seat);
         Moving { requester, reign, applied, leases, is_first, is_complete, early, trail }
     }
@@ -486,6 +409,7 @@ impl Protocol for Moving {
                 self.on_shadowed(seat, term, shadow, desk);
             }
             Event::Charter(Charter::Amended { .. }) => self.amend(seat, desk),
+            Event::Charter(Charter::Unpinned) => self.unpin(seat),
             Event::Charter(Charter::Licensed { term, asked }) => {
                 self.on_licensed(seat, term, asked, desk);
             }

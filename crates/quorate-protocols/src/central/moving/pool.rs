@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_core::{Moment, NodeSet};
+use quorate_core::{Moment, NodeId, NodeSet};
 
 /// A pool that one node decides, and another when the charter says so.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -15,6 +15,9 @@ pub struct Pool {
     /// How long a licence lasts: L of charter spec S1. Until a crash is noticed, and then as long
     /// as this, nobody renews: both are together at most half a lease (charter spec S3).
     pub licence: Duration,
+    /// The node that decided before there was a charter, and does until that says who does
+    /// (charter spec S18).
+    pub pinned: Option<NodeId>,
 }
 
 impl Pool {
@@ -27,7 +30,7 @@ impl Pool {
         let licence = central.goods.lease.length() / 5;
         // Homes answer rolls, so they know what their clients have (charter spec S5).
         let central = crate::central::Pool { moves: true, ..central };
-        Pool { central, members: NodeSet::first(members), licence }
+        Pool { central, members: NodeSet::first(members), licence, pinned: None }
     }
 
     /// Until when a licence is valid that was asked for at this reading of one's own clock.

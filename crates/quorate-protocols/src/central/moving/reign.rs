@@ -24,6 +24,8 @@ pub(super) struct Reign {
     pub(super) tenure: Tenure,
     pub(super) arbiter: Arbiter,
     pub(super) stage: Stage,
+    /// Whether it decides without a licence, since nobody else can have one.
+    pub(super) pinned: bool,
     /// Until when, by our own clock, it may decide.
     pub(super) licence: Moment,
     /// When the pool changed last: no licence counts that was asked for before.
@@ -71,6 +73,7 @@ impl Reign {
             tenure,
             arbiter: Arbiter::boot(at, Start::First, out),
             stage: Stage::Lull,
+            pinned: false,
             licence: Moment::ZERO,
             amended: Moment::ZERO,
             owed: BTreeMap::new(),
@@ -84,7 +87,7 @@ impl Reign {
     }
 
     pub(super) fn is_licensed(&self, at: &Seat<'_>) -> bool {
-        at.now < self.licence || broken!(at, DecideUnlicensed)
+        self.pinned || at.now < self.licence || broken!(at, DecideUnlicensed)
     }
 
     pub(super) fn may_grant(&self, at: &Seat<'_>) -> bool {

@@ -4,8 +4,9 @@
 use quorate_check::{Budget, Scope};
 
 use super::drained::changed;
-use super::exhaustive::{QUIET, apart, explore, found, pair, rehoming, twice};
+use super::exhaustive::{QUIET, apart, explore, found, pair, rehoming, twice, under};
 use super::leases::{LONG, SHORT, leased};
+use super::pinned::pinned;
 use crate::central::moving::Moving;
 use crate::central::pool::Mutant;
 
@@ -42,6 +43,13 @@ fn a_node_that_is_restarted_and_forgets_everything() {
 #[test]
 fn a_client_that_changes_homes() {
     assert_eq!(states(&rehoming(pair(EARLY))), 7_200_830);
+}
+
+/// A seat that was pinned, and moves on.
+#[test]
+fn a_pinned_seat_that_moves_on() {
+    let moves = under(pinned(pair(QUIET)), |council| council.moves = 1);
+    assert_eq!(states(&moves), 1_020_709);
 }
 
 /// Where a client changes homes and a promise comes after its lease, one try may be granted twice.

@@ -6,5 +6,6 @@ mod exhaustive;
 mod leases;
 #[cfg(feature = "long-checks")]
 mod long;
+mod pinned;
 mod seeds;
 mod steps;

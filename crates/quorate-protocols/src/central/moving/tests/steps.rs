@@ -406,3 +406,38 @@ fn books_of_strangers_change_nothing() {
     }
     assert_eq!((&pair.seats[1], pair.wire.len()), (&before, 0));
 }
+
+/// Until it gives up what files let it decide it needs no licence, and speaks of no term; then it
+/// grants nothing, and its books open the first term of the charter.
+#[test]
+fn what_a_pinned_seat_gave_stays_when_the_charter_begins() {
+    let mut pair = Pair::new();
+    pair.pool.pinned = Some(NodeId(0));
+    pair.boots[0] = 3;
+    for node in 0..2 {
+        pair.seats[node] = pair.boot(node, Start::First);
+    }
+    pair.applies(0, Tenure::PINNED, None, (0, 2));
+    pair.claims(1, 1);
+    pair.deliver_all();
+    assert_eq!(pair.told(), [""; 0], "another life of it was meant");
+    pair.applies(0, Tenure::PINNED, None, (0, 3));
+    pair.claims(0, 2);
+    pair.claims(1, 3);
+    pair.deliver_all();
+    assert_eq!(pair.told(), ["n0 GRANT 7.2 u0 f3/1"]);
+    pair.step(0, Event::Charter(Charter::Unpinned));
+    pair.step(0, Event::Release(id(2)));
+    pair.deliver_all();
+    assert_eq!(pair.told(), [""; 0], "what comes back is taken back, and given to nobody");
+    pair.applies(0, 9, Some(Tenure::PINNED), (1, 0));
+    pair.deliver_all();
+    pair.applies(1, 9, Some(Tenure::PINNED), (1, 0));
+    pair.licensed(1, 9);
+    pair.deliver_all();
+    assert_eq!(pair.told(), ["n1 GRANT 7.3 u0 f9/1"]);
+    pair.applies(0, Tenure::PINNED, None, (0, 3));
+    pair.claims(0, 4);
+    pair.deliver_all();
+    assert_eq!(pair.told(), [""; 0], "what files say is over");
+}
