@@ -272,6 +272,14 @@ impl Views {
         self.ask(Method::GET, "/v1/charter/backup", None::<&()>).await
     }
 
+    /// Has the charter take over the pools that files let fixed nodes decide.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn charter_import(&self) -> Result<MembersView, ViewError> {
+        self.ask(Method::POST, "/v1/charter/import", None::<&()>).await
+    }
+
     /// Everything that fits on a screen.
     ///
     /// # Errors

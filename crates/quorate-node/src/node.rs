@@ -176,6 +176,8 @@ impl Node {
         let address = clients.local_addr().map_err(StartError::new)?;
         let porch = Porch::open(clients, local, keys.clone(), Arc::clone(&metrics));
         porch.says(boot::expectation(&config));
+        let pins = charter::Pins::look(&config)
+            .map_err(|why| StartError(format!("the charter: {why}")))?;
         let boot = boot::count(&config).await.map_err(StartError::new)?;
         porch.says(READS);
         let audit = Audit::open(&config, Arc::clone(&metrics)).map_err(StartError)?;
@@ -192,7 +194,7 @@ impl Node {
         let begin = aside(move || of.charter.map(|_| Begin::open(&of)).transpose()).await;
         let begin = begin.map_err(|why| StartError(format!("the charter: {why}")))?;
         let hall = config.charter.map(|chartered| {
-            Hall::new(Arc::clone(&config), chartered, boot.number, keys.subscribe())
+            Hall::new(Arc::clone(&config), (chartered, pins), boot.number, keys.subscribe())
         });
         let hall = hall.map(Arc::new);
         let (asks, asked) = mpsc::unbounded_channel();

@@ -168,6 +168,14 @@ pub(crate) trait Runs: Wire + Sends + Send + 'static {
         false
     }
 
+    /// The bytes of a message, in such a pool...
+    fn put(_: &Self::Pool, message: &Self::Message, out: &mut Vec<u8>) {
+        Self::encode_message(message, out);
+    }
+    /// ...and the message.
+    fn take(_: &Self::Pool, bytes: &[u8]) -> Result<Self::Message, DecodeError> {
+        Self::decode_message(bytes)
+    }
     /// The pool from now on, where so many are members; most pools have those of the file.
     fn grow(_: &mut Self::Pool, _members: usize) {}
     /// See [`quorate_core::Obeys::obey`]; most protocols obey nobody.
@@ -292,7 +300,7 @@ impl<P: Runs> Driver<P> {
     fn pack(&self, message: &P::Message) -> Parcel {
         let mut packed = Vec::with_capacity(64);
         frame::pack(&self.place.name, &mut packed);
-        P::encode_message(message, &mut packed);
+        P::put(&self.pool, message, &mut packed);
         Parcel { kind: P::kind(message), delivery: P::DELIVERY, packed: packed.into() }
     }
 
@@ -361,10 +369,13 @@ impl<P: Runs> AnySeat for Driver<P> {
         event: SeatEvent<'_>,
         effects: &mut Vec<SeatEffect>,
     ) -> Result<(), SeatError> {
-        let event = event.try_map(
-            |bytes| P::decode_message(bytes).map_err(|error| Some(error.into())),
-            |FirstDue| self.take_due(now).ok_or(None),
-        );
+        let event = match event {
+            Event::Ring(FirstDue) => self.take_due(now).map(Event::Ring).ok_or(None),
+            other => other.try_map(
+                |bytes| P::take(&self.pool, bytes).map_err(|error| Some(error.into())),
+                |FirstDue| Err(None),
+            ),
+        };
         let event = match event {
             Ok(event) => event,
             Err(None) => return Ok(()), // No alarm is due.

@@ -35,4 +35,5 @@ pub mod tidings;
 
 pub use codec::{DecodeError, Delivery, Wire};
 pub use hello::{Hello, Life, Resume};
+pub use moving::{put_pinned, take_pinned};
 pub use table::standing_holds;

@@ -501,3 +501,21 @@ fn flipped<P: Wire>(
     prop_assert_ne!(P::decode_message(&bytes), Ok(message));
     Ok(())
 }
+
+/// Until the charter says who decides, members whose files know of none understand each other with
+/// those whose do.
+#[test]
+fn a_pool_that_was_pinned_speaks_as_before_until_the_charter_says_who_decides() {
+    let word = CentralWord::Release { claim: CLAIM };
+    let (mut before, mut now, mut since) = (Vec::new(), Vec::new(), Vec::new());
+    central::Central::encode_message(&word, &mut before);
+    let pinned = moving::Message::Word { term: 0, word };
+    quorate_wire::put_pinned(&pinned, &mut now);
+    assert_eq!(hex(&now), hex(&before));
+    assert_eq!(quorate_wire::take_pinned(&before), Ok(pinned));
+    let roll = moving::Message::Roll { term: 9 };
+    quorate_wire::put_pinned(&roll, &mut since);
+    assert_eq!(hex(&since), "400109");
+    assert_eq!(quorate_wire::take_pinned(&since), Ok(roll));
+    assert!(quorate_wire::take_pinned(&[]).is_err());
+}

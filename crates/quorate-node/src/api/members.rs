@@ -194,6 +194,31 @@ pub(crate) async fn backup(app: App) -> Answered {
     Ok(ok(StatusCode::OK, &done?))
 }
 
+/// Has the charter take over the pools that files let fixed nodes decide.
+#[utoipa::path(post, path = "/v1/charter/import", tag = "members",
+    responses(
+        (status = 200, description = "the charter says who decides", body = MembersView),
+        (status = 403, description = "not allowed to you", body = Problem),
+        (status = 409, description = "there is no charter, its file does not say `import`, or a \
+            member is not in it or does not answer; nothing changed", body = Problem),
+        (status = 503, description = "no majority answers; nothing changed", body = Problem),
+        (status = 504, description = "it is on its way, and goes on by itself", body = Problem),
+    ))]
+pub(crate) async fn import(app: App) -> Answered {
+    app.authorize(None, Action::Members)?;
+    let done = match app.hall() {
+        Ok(hall) => hall.import().await,
+        Err(problem) => Err(problem),
+    };
+    let result = match &done {
+        Ok(()) => "done".to_owned(),
+        Err(problem) => format!("refused: {}", problem.detail),
+    };
+    app.act("import into the charter", "", String::new(), result);
+    done?;
+    Ok(ok(StatusCode::OK, &view(&app).await?))
+}
+
 /// Writes down what came of it; how things stand.
 async fn answer(app: &App, what: &str, name: &str, done: Result<(), Problem>) -> Answered {
     note(app, what, name, done.as_ref().err());

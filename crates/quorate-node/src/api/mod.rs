@@ -149,6 +149,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/members/{name}/invite", post(members::invite))
         .route("/v1/join", post(members::join))
         .route("/v1/charter/backup", get(members::backup))
+        .route("/v1/charter/import", post(members::import))
         .route("/v1/watch", get(watch::all))
         .route("/v1/overview", get(overview::overview))
         .route("/v1/overview/watch", get(overview::watch))

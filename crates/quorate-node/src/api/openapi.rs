@@ -51,6 +51,7 @@ use super::{claims, definitions, gateway, health, members, overview, pools, watc
         members::invite,
         members::join,
         members::backup,
+        members::import,
         overview::find,
         overview::overview,
         overview::watch,

@@ -24,6 +24,7 @@ pub(super) const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("POST", "/v1/members/{name}/invite", Some(Action::Members)),
     ("POST", "/v1/join", None),
     ("GET", "/v1/charter/backup", Some(Action::Members)),
+    ("POST", "/v1/charter/import", Some(Action::Members)),
     ("GET", "/v1/watch", Some(Action::See)),
     ("GET", "/v1/overview", Some(Action::See)),
     ("GET", "/v1/overview/watch", Some(Action::See)),

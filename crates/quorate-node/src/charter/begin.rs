@@ -42,6 +42,12 @@ pub(crate) enum Begin {
 /// Says that the charter is to be founded from this directory, if this is the member that does.
 pub(crate) fn declare_new(config: &Config) -> io::Result<()> {
     let Data::Directory(directory) = &config.data else { return Ok(()) };
+    if config.charter.is_some_and(|charter| charter.import) {
+        return Err(io::Error::other(
+            "import = true is for a cluster that ran before it had a charter: take it out of \
+             [charter] of all files",
+        ));
+    }
     if !config.founds_charter() {
         return Ok(());
     }
@@ -49,10 +55,10 @@ pub(crate) fn declare_new(config: &Config) -> io::Result<()> {
 }
 
 /// The word that this directory founds the charter; taken back when it has.
-const FOUNDS: &str = "charter-founds";
+pub(super) const FOUNDS: &str = "charter-founds";
 pub(crate) const STORE: &str = "charter.redb";
 /// The birth of the store that this directory will have.
-const BIRTH: &str = "charter-birth";
+pub(super) const BIRTH: &str = "charter-birth";
 
 impl Begin {
     /// Looks at the directory.

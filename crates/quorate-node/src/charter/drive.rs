@@ -13,8 +13,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Amendments, FromCharter, Hall, Licence, Part, Seats, lead, leave, listen, members, not_listed,
-    shadows, term_of,
+    Amendments, FromCharter, Hall, Licence, Part, Seats, import, lead, leave, listen, members,
+    not_listed, shadows, term_of,
 };
 use crate::clock;
 use crate::engine::Command;
@@ -47,6 +47,7 @@ pub(super) async fn run(
     tasks.spawn(listen::run(Arc::clone(&hall), part.clone()));
     tasks.spawn(lead::run(Arc::clone(&hall), part.clone()));
     tasks.spawn(shadows::run(Arc::clone(&hall), part.clone()));
+    tasks.spawn(import::go_on(Arc::clone(&hall), part.clone()));
     let (returning, its) = (Arc::clone(&hall), part.clone());
     tasks.spawn(async move { leave::come_back(&returning, &its, me).await });
     let desk =

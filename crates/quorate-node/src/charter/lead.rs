@@ -86,7 +86,9 @@ impl Hall {
         let known =
             known.filter(|member| self.config.members.place(&member.name).is_some()).count();
         let waited = led > self.chartered.suspect_after;
-        !charter.seats().is_empty() || (known * 2 > all && (waited || heard >= all))
+        // Where files said who decides, whoever imports gives them, when all have given that up.
+        let begins = !self.chartered.import;
+        !charter.seats().is_empty() || begins && (known * 2 > all && (waited || heard >= all))
     }
 
     async fn see_to_votes(

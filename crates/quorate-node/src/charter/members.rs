@@ -111,6 +111,12 @@ impl Hall {
             return Ok(());
         }
         let (member, about) = named(&charter, name).ok_or_else(|| self.unknown(name))?;
+        if self.chartered.import && charter.seats().is_empty() && !dead {
+            return Err(refused(format!(
+                "{name} decides over pools of \"central\" as files say; nothing changed. Run \
+                 `quorate cluster import` first: then it can hand them over"
+            )));
+        }
         if !about.leaving {
             let alive = self.alive(&part, &charter).await;
             match alive.contains(&member) {
@@ -205,7 +211,7 @@ impl Hall {
         }
     }
 
-    async fn until(
+    pub(super) async fn until(
         &self,
         part: &Part,
         until: Instant,

@@ -10,6 +10,7 @@
 //!
 //! * `begin`: whose store this is: founded, joined, or waiting to be let in;
 //! * `drive`: tells the engine what was applied, and asks for licences;
+//! * `import`: it takes over what files said;
 //! * `invite`: machines join while everything runs;
 //! * `lead`: what the leader wants, done;
 //! * `leave`: a node that stops gives away what it decides;
@@ -25,6 +26,7 @@
 
 mod begin;
 mod drive;
+mod import;
 mod invite;
 mod lead;
 mod leave;
@@ -59,6 +61,7 @@ use crate::peers::{Answers, Lines};
 use words::{Said, Word};
 
 pub(crate) use begin::{Begin, STORE, declare_new};
+pub(crate) use import::Pins;
 pub(crate) use invite::{CERTIFIED_DAYS, Seal, since_1970};
 pub(crate) use pools::{Amendments, no_charter};
 pub use recover::{AtRest, Recovered};
@@ -87,6 +90,9 @@ pub(crate) enum FromCharter {
     /// This node may decide. What was applied at that round has been told before (charter spec
     /// S2).
     Licensed(Vec<Licence>),
+    /// This node has given up what files let it decide: its seats decide no more. The engine says
+    /// when they have heard that.
+    Unpinned,
     /// What changed about members, each with its name.
     Members(Vec<(String, String)>),
     /// Everything up to this entry has been told. The engine says when it has heard that: what
@@ -160,6 +166,9 @@ impl Seats {
             let (node, boot) = life(&seat.life)?;
             let term = term_of(charter, seat.term);
             let after = seat.before.map(|_| term_of(charter, seat.term - 1));
+            // Somebody did before there was a charter.
+            let imports = config.charter.is_some_and(|charter| charter.import);
+            let after = after.or(imports.then_some(Tenure::PINNED));
             let tenure = Tenure { term, after, node, boot };
             let (heir, shadow) = (seat.by_shadow, seat.shadow.and_then(shadow));
             Some((*group, Seated { tenure, heir, shadow }))
@@ -265,6 +274,8 @@ pub(crate) struct Hall {
     gone: Arc<watch::Sender<bool>>,
     /// What this node's seats want said of their shadows.
     wants: shadows::Wants,
+    /// What files let it decide.
+    pins: import::Unpinning,
     /// When the last round began by which somebody made sure of that.
     caught_up: tokio::sync::Mutex<Option<Instant>>,
 }
@@ -272,7 +283,7 @@ pub(crate) struct Hall {
 impl Hall {
     pub(crate) fn new(
         config: Arc<Config>,
-        chartered: Chartered,
+        (chartered, pins): (Chartered, Pins),
         boot: u32,
         keys: watch::Receiver<Option<Arc<Keys>>>,
     ) -> Hall {
@@ -290,6 +301,7 @@ impl Hall {
             removed: watch::channel(NodeSet::new()).0,
             gone: Arc::new(watch::channel(false).0),
             wants: shadows::Wants::default(),
+            pins: import::Unpinning::new(pins),
             caught_up: tokio::sync::Mutex::default(),
         }
     }
@@ -302,6 +314,7 @@ impl Hall {
         asks: mpsc::UnboundedReceiver<Moment>,
         fatal: mpsc::UnboundedSender<String>,
     ) {
+        self.pins.reach(&engine);
         match begin::enter(&self, begin).await {
             Ok(council) => {
                 self.stands(None);
@@ -371,6 +384,7 @@ impl Hall {
                 _ => Said::NotYet("nothing is known of its removal".into()),
             },
             Ok(Word::Join { birth, address }) => self.admit(from, birth, address).await,
+            Ok(Word::Unpin { sure }) => self.unpin(sure).await,
             Ok(Word::Council { member, question }) => {
                 let Some(part) = self.part() else {
                     return Said::NotYet("this member is not in yet".into());

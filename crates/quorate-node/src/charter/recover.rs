@@ -19,7 +19,7 @@ use quorate_charter::{
 use quorate_core::Fence;
 
 use super::begin::STORE;
-use super::{TERMS_EACH, addresses, drawn, request_id};
+use super::{Pins, TERMS_EACH, addresses, drawn, request_id};
 use crate::boot;
 use crate::config::{Config, Data};
 use crate::peers;
@@ -110,6 +110,8 @@ pub(crate) async fn recover(config: &Config, after: Option<u64>) -> Result<Recov
     let directory = directory(config)?;
     let (_lock, _) = hold(directory)?;
     let Survivor { identity, term, last, charter } = survivor(directory)?;
+    // Whoever has given up may have missed that all have.
+    has_begun(config, &charter, Pins::kept(directory)? == Some(Pins::Pinned))?;
     let name = config.name();
     match charter.members().get(&identity.member) {
         Some(member) if member.name == name => {}
@@ -150,6 +152,7 @@ pub(crate) async fn restore(
     let directory = directory(config)?;
     let charter =
         Charter::from_text(backup).map_err(|error| format!("{error}; nothing changed"))?;
+    has_begun(config, &charter, true)?;
     fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let (_lock, is_used) = hold(directory)?;
     if is_used || directory.join(STORE).exists() {
@@ -175,6 +178,14 @@ pub(crate) async fn restore(
 /// known to nobody here but may be in use.
 pub(crate) async fn import(config: &Config) -> Result<Recovered, String> {
     let directory = directory(config)?;
+    if config.charter.is_some_and(|charter| charter.import) {
+        return Err(
+            "import = true: this cluster gets its charter while it runs; nothing changed. \
+                    Start all members with their new files, one after the other, and run `quorate \
+                    cluster import` without --config"
+                .into(),
+        );
+    }
     if !config.founds_charter() {
         let first = config.members.iter().next().map_or("it", |first| first.name.as_str());
         return Err(format!(
@@ -220,6 +231,22 @@ pub(crate) async fn import(config: &Config) -> Result<Recovered, String> {
     let placed = placed.and_then(|()| File::open(directory)?.sync_all());
     placed.map_err(|error| format!("{}: {error}", directory.display()))?;
     Ok(told(&reborn, &next, None))
+}
+
+/// A life of the charter that goes on without others says who decides. That must not be while files
+/// do: nodes would go on by them.
+fn has_begun(config: &Config, charter: &Charter, is_pinned: bool) -> Result<(), String> {
+    let imports = config.charter.is_some_and(|charter| charter.import);
+    if imports && is_pinned && charter.seats().is_empty() {
+        return Err(
+            "who decides is as files say, and `quorate cluster import` was not done: this \
+                    charter has nothing that anybody could miss; nothing changed. Pools go on \
+                    without it. To begin anew, stop all members, remove what is called charter* \
+                    from their data directories, and start them, the first of the list first"
+                .into(),
+        );
+    }
+    Ok(())
 }
 
 async fn nobody_answers(config: &Config) -> Result<(), String> {

@@ -95,7 +95,7 @@ impl Hall {
                 _ if self.standing().is_some() => self.standing(),
                 (Some(why), _) => Some(format!("this node's part has stopped: {why}")),
                 (None, None) => Some("nobody leads it now: who decides stays as it is".into()),
-                (None, Some(_)) => self.weakness(),
+                (None, Some(_)) => self.unmoved(&charter).or_else(|| self.weakness()),
             },
         }
     }

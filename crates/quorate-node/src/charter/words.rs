@@ -14,6 +14,9 @@ pub(super) enum Word {
     Council { member: MemberId, question: Vec<u8> },
     /// Am I, who joined as this member, still one?
     Belongs { member: MemberId },
+    /// Give up what files let you decide, for good, if I am `sure`; else say that you could.
+    /// Answered by who you are.
+    Unpin { sure: bool },
 }
 
 /// An answer.

@@ -20,6 +20,9 @@ pub struct Chartered {
     pub licence: Duration,
     /// How long a member may be silent before others decide in its place.
     pub suspect_after: Duration,
+    /// Whether pools of the file were decided by fixed nodes before, and are until the charter has
+    /// taken them over.
+    pub import: bool,
 }
 
 /// Whether members join while nodes run.
@@ -28,6 +31,7 @@ pub(super) fn joins(file: &low::File) -> Result<bool, String> {
         return Ok(false);
     };
     let lacks = [
+        (charter.import, "has members that its charter has always known: take import out"),
         (!charter.enabled, "says who joins: write enabled = true beside it"),
         (file.tls.is_none(), "gives whoever joins a certificate: that takes [tls]"),
         (
@@ -54,7 +58,11 @@ impl Chartered {
         };
         let licence = least("licence", &written.licence, LICENCE_MIN)?;
         let suspect_after = least("suspect_after", &written.suspect_after, SUSPECT_MIN)?;
-        Ok(written.enabled.then_some(Chartered { licence, suspect_after }))
+        let import = written.import;
+        if import && !written.enabled {
+            return Err("import = true: a cluster gets its charter with enabled = true".into());
+        }
+        Ok(written.enabled.then_some(Chartered { licence, suspect_after, import }))
     }
 
     /// Whether holders can renew in time when the seat moves: nobody renews from when the node that

@@ -132,6 +132,9 @@ pub(super) struct Charter {
     /// Whether members join while nodes run.
     #[serde(default)]
     pub(super) joins: bool,
+    /// Whether the cluster ran without a charter before.
+    #[serde(default)]
+    pub(super) import: bool,
 }
 
 fn one_second() -> String {

@@ -91,8 +91,10 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// What other tools may speak here, and which pools they mean.
     pub gateways: Gateways,
-    /// What members must agree on, in one number.
+    /// What members must agree on, in one number...
     pub digest: u64,
+    /// ...and those that share a charter. While a cluster gets its first, not all have heard of it.
+    pub(crate) council: u64,
 }
 
 /// What other tools may speak here: nothing unless said. Each value is the name of a pool with one
@@ -431,7 +433,10 @@ impl Config {
         let listed = if joins { "joins".to_owned() } else { format!("{names:?}") };
         let mut agreed = format!("cluster {:?} epoch {} {listed}\n", file.cluster, file.epoch);
         pools.iter().for_each(|pool| agreed.push_str(&pool.canonical()));
+        let imports = charter.is_some_and(|charter| charter.import);
+        let before = digest(agreed.as_bytes());
         charter.iter().for_each(|charter| agreed.push_str(&charter.canonical()));
+        let council = digest(agreed.as_bytes());
         Ok(Config {
             cluster: file.cluster,
             epoch: file.epoch.into(),
@@ -463,7 +468,8 @@ impl Config {
             guarded: Guard::new(admin, guarded, handed),
             log: file.log,
             tls: file.tls,
-            digest: digest(agreed.as_bytes()),
+            digest: if imports { before } else { council },
+            council,
         })
     }
 
@@ -486,6 +492,7 @@ impl Config {
             ("the cluster", self.cluster == new.cluster),
             ("the node's name", self.name() == new.name()),
             ("members or pools", self.digest == new.digest),
+            ("[charter]", self.council == new.council),
             ("listen.clients", self.listen_clients == new.listen_clients),
             ("listen.peers", self.listen_peers == new.listen_peers),
             ("listen.local", self.listen_local == new.listen_local),

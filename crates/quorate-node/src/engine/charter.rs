@@ -60,6 +60,11 @@ impl Known {
         self.way.as_ref().map(|way| &*way.hall)
     }
 
+    /// Whether it says of any group who decides, as far as this node knows.
+    pub(super) fn has_begun(&self) -> bool {
+        self.seats.all().next().is_some()
+    }
+
     /// Who decides for a group.
     pub(super) fn tenure(&self, group: Group) -> Option<Tenure> {
         self.seats.get(group).map(|seated| seated.tenure)
@@ -115,6 +120,7 @@ impl Engine {
                 self.on_applied(seats);
                 self.tell_made(&made);
             }
+            FromCharter::Unpinned => self.on_unpinned(),
             FromCharter::Settled { last } => self.ask_again(last),
             FromCharter::Members(news) => {
                 for (name, text) in news {
@@ -313,18 +319,48 @@ impl Engine {
         let group = Group::of(&self.pools[seat].name);
         self.charter.pools.entry(group).or_default().push(seat);
         let born = born.map(|tenure| Tenure { after: None, ..tenure });
-        let Some(is) = self.charter.seats.get(group) else { return };
+        let Some(is) = self.charter.seats.get(group) else { return self.tell_pinned(seat) };
         self.step(seat, Event::Charter(Charter::Applied(born.unwrap_or(is.tenure))));
         let known = self.charter.decides.get(&group).map(|since| since.at);
         self.decides_from(seat, &is.tenure, known.unwrap_or_default());
         self.tell_shadow(seat, is, true);
     }
 
+    /// Before the charter says who decides, this node may by its file (charter spec S18).
+    fn tell_pinned(&mut self, seat: usize) {
+        let pool = &self.pools[seat];
+        let pinned = pool.def.protocol.pinned(&pool.name, self.config.members.len());
+        let is_pinned = self.charter.hall().is_some_and(Hall::is_pinned);
+        if pinned == Some(self.config.me) && is_pinned {
+            let (term, after) = (Tenure::PINNED, None);
+            let tenure = Tenure { term, after, node: self.config.me, boot: self.boot };
+            self.step(seat, Event::Charter(Charter::Applied(tenure)));
+        }
+    }
+
+    /// This node has given up what files let it decide.
+    fn on_unpinned(&mut self) {
+        for seat in 0..self.pools.len() {
+            if self.pools[seat].def.protocol.about.pinned {
+                self.step(seat, Event::Charter(Charter::Unpinned));
+            }
+        }
+        if let Some(hall) = self.charter.hall() {
+            hall.has_stopped();
+        }
+    }
+
+    /// Who decides over a pool whose seat moves, or does until it can.
+    pub(super) fn decides_now(&self, pool: &Pool) -> Option<NodeId> {
+        let pinned = || pool.def.protocol.pinned(&pool.name, self.config.members.len());
+        self.charter.decider(&pool.name).or_else(pinned)
+    }
+
     /// Whether this node answers for how many units a pool has.
     pub(super) fn answers_for(&self, pool: &Pool) -> bool {
         let (me, members) = (self.config.me, self.config.members.len());
         match pool.def.protocol.about.seat_moves {
-            true => self.charter.decider(&pool.name) == Some(me),
+            true => self.decides_now(pool) == Some(me),
             false => pool.def.protocol.answers_for(&pool.name, me, members),
         }
     }

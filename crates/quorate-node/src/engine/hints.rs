@@ -16,7 +16,7 @@ impl Engine {
     pub(super) fn decider(&self, seat: usize) -> Option<NodeId> {
         let pool = &self.pools[seat];
         match pool.def.protocol.about.seat_moves {
-            true => self.charter.decider(&pool.name),
+            true => self.decides_now(pool),
             false => pool.def.protocol.decides(&pool.name, self.config.members.len()),
         }
     }

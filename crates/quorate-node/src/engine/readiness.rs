@@ -59,7 +59,10 @@ impl Engine {
             let why = hall.standing();
             let weak = || hall.weakness().map(|it| format!("; {it}")).unwrap_or_default();
             let part = || format!("member{}", weak());
-            checks.push(check("charter", why.is_none(), why.unwrap_or_else(part)));
+            // While files say who decides, nobody waits for it.
+            let imports = self.config.charter.is_some_and(|charter| charter.import);
+            let ok = why.is_none() || imports && !self.charter.has_begun();
+            checks.push(check("charter", ok, why.unwrap_or_else(part)));
             // What a crash would cost is no reason to send clients away.
             checks.push(check("shadows", true, self.shadows_check()));
         }
@@ -99,6 +102,9 @@ impl Engine {
 
     /// Which pools would grant nothing for a lease if this node crashed.
     fn shadows_check(&self) -> String {
+        if self.config.charter.is_some_and(|charter| charter.import) && !self.charter.has_begun() {
+            return "there are none before `quorate cluster import`".into();
+        }
         let (bare, all) = self.unshadowed(NAMED_MAX);
         if bare.is_empty() {
             return "another node would decide at once over every pool decided here".into();

@@ -18,7 +18,7 @@ use super::tests::want;
 use super::{Ask, Chartered, Engine};
 use crate::boot::Boot;
 use crate::caller::Caller;
-use crate::charter::{Amendments, FromCharter, Hall, Licence, Seats, Want};
+use crate::charter::{Amendments, FromCharter, Hall, Licence, Pins, Seats, Want};
 use crate::clock;
 use crate::config::Config;
 use crate::journal::{Journal, Records};
@@ -53,7 +53,12 @@ impl Stage {
         let boot = Boot::first();
         let chartered = config.charter.expect("it is switched on");
         let keys = watch::channel(None).1;
-        let hall = Arc::new(Hall::new(Arc::clone(&config), chartered, boot.number, keys));
+        let hall = Arc::new(Hall::new(
+            Arc::clone(&config),
+            (chartered, Pins::default()),
+            boot.number,
+            keys,
+        ));
         let (asks, asked) = mpsc::unbounded_channel();
         let way = Chartered { hall: Arc::clone(&hall), asks };
         let (changes, _) = broadcast::channel(1);

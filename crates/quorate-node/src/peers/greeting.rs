@@ -91,18 +91,30 @@ async fn call_for(
     ours: Resume,
     mut stream: Stream,
 ) -> Result<(Greeted, Resume), GreetingError> {
-    greet(&mut stream, purpose, hello(config, peer, ours)).await?;
+    greet(&mut stream, purpose, said(purpose, config, peer, ours)).await?;
     let (theirs, rest) = read(&mut stream).await?;
     let (answered, theirs) = theirs.map_err(GreetingError::RefusedUs)?;
     if answered != purpose {
         return Err(GreetingError::NoGreeting);
     }
-    let place = check(config, &theirs).map_err(GreetingError::Stranger)?;
+    let place = check(purpose, config, &theirs).map_err(GreetingError::Stranger)?;
     is_it(config, &stream, &theirs).map_err(GreetingError::Stranger)?;
     if place != peer {
         return Err(GreetingError::Stranger(format!("{:?} answers there", theirs.node)));
     }
     Ok((Greeted { stream, rest }, theirs.resume))
+}
+
+/// What members agree on, for this purpose.
+fn agreed(purpose: Purpose, config: &Config) -> u64 {
+    match purpose {
+        Purpose::Link => config.digest,
+        Purpose::Council => config.council,
+    }
+}
+
+fn said(purpose: Purpose, config: &Config, peer: NodeId, resume: Resume) -> Hello {
+    Hello { digest: agreed(purpose, config), ..hello(config, peer, resume) }
 }
 
 async fn greet(stream: &mut Stream, purpose: Purpose, hello: Hello) -> io::Result<()> {
@@ -131,10 +143,10 @@ pub(super) async fn answer(
         read => read?,
     };
     let (purpose, theirs) = theirs.map_err(GreetingError::RefusedUs)?;
-    match is_it(config, &stream, &theirs).and_then(|()| check(config, &theirs)) {
+    match is_it(config, &stream, &theirs).and_then(|()| check(purpose, config, &theirs)) {
         Ok(peer) => {
             if purpose == Purpose::Council {
-                greet(&mut stream, purpose, hello(config, peer, NO_LINK)).await?;
+                greet(&mut stream, purpose, said(purpose, config, peer, NO_LINK)).await?;
             }
             Ok((Greeted { stream, rest }, purpose, peer, theirs.resume))
         }
@@ -188,7 +200,7 @@ fn is_it(config: &Config, stream: &Stream, theirs: &Hello) -> Result<(), String>
 }
 
 /// Whether somebody belongs to us, and who it is.
-fn check(config: &Config, theirs: &Hello) -> Result<NodeId, String> {
+fn check(purpose: Purpose, config: &Config, theirs: &Hello) -> Result<NodeId, String> {
     let us = config.name();
     if theirs.cluster != config.cluster {
         return Err(format!(
@@ -203,11 +215,18 @@ fn check(config: &Config, theirs: &Hello) -> Result<NodeId, String> {
             config.epoch, theirs.node, theirs.epoch
         ));
     }
-    if theirs.digest != config.digest {
+    let ours = agreed(purpose, config);
+    if theirs.digest != ours && config.digest != config.council && purpose == Purpose::Council {
+        return Err(format!(
+            "{us} and {:?} have different licences or suspicions: compare [charter] of their files",
+            theirs.node
+        ));
+    }
+    if theirs.digest != ours {
         return Err(format!(
             "{us} and {:?} have different members or pools under one epoch ({:016x}, {:016x}): \
              compare [[members]] and [[pools]] of their files",
-            theirs.node, config.digest, theirs.digest
+            theirs.node, ours, theirs.digest
         ));
     }
     if theirs.to != us {

@@ -3,6 +3,7 @@
 use quorate_api::format_span;
 use quorate_core::{NodeId, NodeSet, Obeys, Order, Outbox, Protocol, Relabelled, Seat, Unit};
 use quorate_protocols::central::{Central, Pool, moving};
+use quorate_wire::{DecodeError, Wire};
 
 use super::{About, Books, Chosen, ProtocolDef, Read, Registered, goods};
 use crate::config::{Basis, Chartered, Options};
@@ -47,6 +48,20 @@ impl Runs for moving::Moving {
         self.awaits_its_shadow()
     }
 
+    fn put(pool: &moving::Pool, message: &moving::Message, out: &mut Vec<u8>) {
+        match pool.pinned {
+            Some(_) => quorate_wire::put_pinned(message, out),
+            None => Self::encode_message(message, out),
+        }
+    }
+
+    fn take(pool: &moving::Pool, bytes: &[u8]) -> Result<moving::Message, DecodeError> {
+        match pool.pinned {
+            Some(_) => quorate_wire::take_pinned(bytes),
+            None => Self::decode_message(bytes),
+        }
+    }
+
     fn grow(pool: &mut moving::Pool, members: usize) {
         pool.members = NodeSet::first(members);
     }
@@ -68,7 +83,8 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     };
     let shadow: Option<bool> = options.take("shadow")?;
     let who = match (arbiter, basis.charter) {
-        (Chosen::ByName, Some(charter)) => {
+        // What is on a disk when the charter comes stays with the node that has it.
+        (Chosen::ByName, Some(charter)) if !(charter.import && pool.goods.durable) => {
             return read_moving(basis, pool, charter, shadow.unwrap_or(true));
         }
         _ if shadow.is_some() => {
@@ -110,6 +126,13 @@ fn read_moving(
         );
     }
     charter.suits(&basis.lease)?;
+    // What the charter itself names was never decided by a file.
+    let pinned = charter.import && basis.past.is_none();
+    if pinned && !shadowed {
+        return Err("shadow: while `import = true` this pool is what it was without [charter], \
+                    and gets a shadow when its seat moves: leave it out"
+            .into());
+    }
     let pause = format_span(charter.pause(&basis.lease));
     let again = match shadowed {
         true => format!(
@@ -118,9 +141,14 @@ fn read_moving(
         ),
         false => pause,
     };
+    let begins = if pinned { " once `quorate cluster import` is done" } else { "" };
     let unshadowed = if shadowed { "" } else { " unshadowed" };
     let about = About {
-        canonical: format!("central by charter{unshadowed} {}", goods::agreed(&central.goods)),
+        canonical: match pinned {
+            true => format!("central spread {}", goods::agreed(&central.goods)),
+            false => format!("central by charter{unshadowed} {}", goods::agreed(&central.goods)),
+        },
+        pinned,
         shadowed,
         labels: central.goods.labels.clone(),
         seat_moves: true,
@@ -129,12 +157,14 @@ fn read_moving(
         books: Books::Decide(Chosen::ByCharter),
         awaits: "the node that decides to book it",
         terms: Some(format!(
-            "its seat moves: when the node that decides crashes, another grants again after {again}"
+            "its seat moves{begins}: when the node that decides crashes, another grants again \
+             after {again}"
         )),
         ..About::default()
     };
-    let made = move |_: &str, members| moving::Pool {
+    let made = move |name: &str, members| moving::Pool {
         licence: charter.licence,
+        pinned: pinned.then(|| Chosen::ByName.node(name, members)),
         ..moving::Pool::new(central.clone(), members)
     };
     let def = ProtocolDef::made::<moving::Moving>(about, made);

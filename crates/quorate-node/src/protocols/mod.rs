@@ -108,6 +108,9 @@ pub(crate) struct About {
     pub(crate) needs_proof: bool,
     /// Whether the charter says who decides.
     pub(crate) seat_moves: bool,
+    /// Whether somebody decided before the charter did, by the pool's name, and does until that has
+    /// taken over.
+    pub(crate) pinned: bool,
     /// Whether whoever decides tells a shadow first what it grants, if the charter names one.
     pub(crate) shadowed: bool,
     /// Most units that one claim can have, if fewer than all.
@@ -261,6 +264,11 @@ impl ProtocolDef {
     /// the first member where nobody does.
     pub(crate) fn answers_for(&self, pool: &str, me: NodeId, members: usize) -> bool {
         self.decides(pool, members).unwrap_or(NodeId(0)) == me
+    }
+
+    /// Who decides over a pool of this name until the charter says who does.
+    pub(crate) fn pinned(&self, pool: &str, members: usize) -> Option<NodeId> {
+        self.about.pinned.then(|| Chosen::ByName.node(pool, members))
     }
 
     /// Who alone decides over a pool of this name, if somebody does, and for good.

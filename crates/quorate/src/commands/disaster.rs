@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use quorate_api::BackupView;
+use quorate_api::{BackupView, MemberRow};
 use quorate_node::{AtRest, Config, Node, Recovered};
 
 use super::cluster::{self, Cluster};
@@ -31,21 +31,30 @@ enum Verb {
 
 /// Give a cluster of files, which ran without a charter, its first.
 ///
-/// Stop all members, raise `epoch` and add `[charter]` in all files, run this on the first member
-/// of the list, and start all again: the others are let in. Pools of `central` that name no
-/// `arbiter` then have seats that move; they grant again after a licence and a lease, since what
-/// was granted before is in no book that they could read; whoever holds units and can renew in time
-/// keeps them. All other pools start as after any change of epoch.
+/// While it runs: add `[charter]` with `enabled = true` and `import = true` to the files, restart
+/// one member after the other, the first of the list first, and run this at any of them. Until then
+/// pools of `central` are decided by the nodes that decided before; with it these give that up, and
+/// hand over what they granted: pools that name no `arbiter` have seats that move, nobody loses a
+/// grant, and nothing is granted for a moment. All other pools go on untouched. It needs all
+/// members; if one fails in the middle, it goes on when that one is back.
+///
+/// With all members stopped: raise `epoch` and add `[charter]` without `import` in all files, run
+/// this with `--config` on the first member of the list, and start all again: the others are let
+/// in. Pools of `central` grant again after a licence and a lease, since what was granted before is
+/// in no book that they could read; whoever holds units and can renew in time keeps them.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quorate cluster import --config n1.toml
+  quorate cluster import                        while all members run
+  quorate cluster import --config n1.toml       while none does
 
-Exit codes: 0 it is done; 2 it is not, and nothing changed.")]
+Exit codes: 0 it is done; 2 it is not, and nothing changed, unless it says that it is on its way.")]
 struct Import {
-    /// The new configuration file of the first member.
+    /// The new configuration file of the first member, while no member runs.
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: Cluster,
 }
 
 /// Write the charter to a file.
@@ -177,7 +186,15 @@ fn restore(args: &Restore) -> anyhow::Result<Outcome> {
 }
 
 fn import(args: &Import) -> anyhow::Result<Outcome> {
-    let config = read(&args.config)?;
+    let Some(config) = &args.config else {
+        let view = cluster::block_on(async { Ok(args.cluster.views()?.charter_import().await?) })?;
+        let groups = |it: &MemberRow| format!("{} for {} groups", it.name, it.groups);
+        let decide: Vec<String> = view.members.iter().map(groups).collect();
+        crate::print("the charter says who decides over pools of central, and who does next")?;
+        crate::print(format_args!("of 256 groups of pools: {}", decide.join(", ")))?;
+        return Ok(Outcome::Good);
+    };
+    let config = read(config)?;
     daemon::runtime()?.block_on(Node::import(&config))?;
     let name = config.name();
     crate::print(format_args!("{name}: it founds the charter at its next start"))?;

@@ -528,7 +528,7 @@ impl Cluster {
         self.folder.join(format!("n{node}.boot"))
     }
 
-    fn data(&self, node: usize) -> PathBuf {
+    pub(crate) fn data(&self, node: usize) -> PathBuf {
         self.folder.join(format!("data{node}"))
     }
 

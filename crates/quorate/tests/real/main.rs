@@ -13,6 +13,7 @@
 //! | `amended.rs` | a pool is changed under load, and while its node is killed |
 //! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
 //! | `fleet.rs` | nodes are restarted in turn under clients that hold, wait in line and work |
+//! | `importing.rs` | a cluster of files gets its charter while it runs, and nodes are killed meanwhile |
 //! | `joining.rs` | a cluster grows from nothing: machines are invited and join |
 //! | `majority.rs` | most members are lost for good, or all, and one goes on; a cluster of files gets a charter |
 //! | `named.rs` | what very many pools of the charter cost: measured, on request only |
@@ -50,6 +51,7 @@ mod fleet;
 mod flood;
 mod hardship;
 mod history;
+mod importing;
 mod joining;
 mod lost;
 mod majority;
@@ -114,7 +116,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -137,6 +139,7 @@ const NAMES: [&str; 22] = [
     "a_shadow_decides_at_once_whoever_dies_and_jobs_go_on",
     "every_grant_and_claim_outlives_a_restart_of_all_nodes_in_turn",
     "a_cluster_of_files_gets_a_charter_and_nothing_is_given_away_early",
+    "a_cluster_of_files_gets_a_charter_while_it_runs",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -221,6 +224,7 @@ fn main() {
     add(2, NAMES[19], Box::pin(shadows::deaths(NAMES[19])));
     add(0, NAMES[20], Box::pin(fleet::restarts(NAMES[20], fleet::SMALL)));
     add(0, NAMES[21], Box::pin(majority::imported(NAMES[21])));
+    add(2, NAMES[22], Box::pin(importing::running(NAMES[22])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {
