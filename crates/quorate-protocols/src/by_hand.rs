@@ -1,10 +1,15 @@
 //! Nodes of one protocol in one process, which a test drives by hand: it says what happens to
-//! which node, and which message arrives next. The world around them (clients, laws, links that
-//! are cut) is the test's own; what every such world does alike is here.
+//! which node, and which message arrives next. What every such world does alike is here, and
+//! [`Judged`] is one with clients, disks and alarms, which the laws judge after every step.
+//! Whatever else there is (dice, roads that are cut) is the test's own.
+
+mod judged;
 
 use std::collections::VecDeque;
 
 use quorate_core::{EffectOf, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat, Start};
+
+pub(crate) use judged::{Judged, Use};
 
 /// A message on its way: from whom, to whom.
 pub(crate) type Parcel<M> = (NodeId, NodeId, M);
@@ -29,6 +34,14 @@ impl<P: Protocol> ByHand<P> {
         pool: P::Pool,
         now: Moment,
     ) -> (Self, Vec<(NodeId, EffectOf<P>)>) {
+        let (mut world, wanted) = Self::started(nodes, pool, now);
+        let others = wanted.into_iter().filter_map(|(me, it)| Some((me, world.send(me, it)?)));
+        let others = others.collect();
+        (world, others)
+    }
+
+    /// The same before anything is sent.
+    fn started(nodes: usize, pool: P::Pool, now: Moment) -> (Self, Vec<(NodeId, EffectOf<P>)>) {
         let (seats, wire) = Default::default();
         let boots = vec![0; nodes];
         let mut world = ByHand { pool, nodes: seats, boots, now, wire, sent: 0 };
@@ -41,10 +54,10 @@ impl<P: Protocol> ByHand<P> {
         (world, wanted)
     }
 
-    fn boot(&mut self, me: NodeId, start: Start<P::Durable>) -> (P, Vec<EffectOf<P>>) {
+    fn boot(&self, me: NodeId, start: Start<P::Durable>) -> (P, Vec<EffectOf<P>>) {
         let mut out = Outbox::new();
         let node = P::boot(&self.seat(me), start, &mut out);
-        (node, self.send(me, out))
+        (node, out.drain().collect())
     }
 
     /// What a node knows without being told.
@@ -54,6 +67,12 @@ impl<P: Protocol> ByHand<P> {
 
     /// A node is gone, with everything on its way to it, and starts again.
     pub(crate) fn restart(&mut self, me: NodeId, start: Start<P::Durable>) -> Vec<EffectOf<P>> {
+        let wanted = self.restarted(me, start);
+        self.send_all(me, wanted)
+    }
+
+    /// The same before anything is sent.
+    fn restarted(&mut self, me: NodeId, start: Start<P::Durable>) -> Vec<EffectOf<P>> {
         self.wire.retain(|(_, to, _)| *to != me);
         self.boots[me.index()] += 1;
         let (node, effects) = self.boot(me, start);
@@ -73,28 +92,36 @@ impl<P: Protocol> ByHand<P> {
         me: NodeId,
         act: impl FnOnce(&mut P, &Seat<'_, P>, &mut Outbox<P>) -> T,
     ) -> (T, Vec<EffectOf<P>>) {
+        let (acted, wanted) = self.acted(me, act);
+        (acted, self.send_all(me, wanted))
+    }
+
+    /// The same before anything is sent.
+    fn acted<T>(
+        &mut self,
+        me: NodeId,
+        act: impl FnOnce(&mut P, &Seat<'_, P>, &mut Outbox<P>) -> T,
+    ) -> (T, Vec<EffectOf<P>>) {
         let mut out = Outbox::new();
         let boot = self.boots[me.index()];
         let seat = Seat { me, boot, now: self.now, pool: &self.pool };
         let node = &mut self.nodes[me.index()];
         let acted = act(node, &seat, &mut out);
         node.audit(&seat);
-        (acted, self.send(me, out))
+        (acted, out.drain().collect())
     }
 
-    fn send(&mut self, from: NodeId, mut out: Outbox<P>) -> Vec<EffectOf<P>> {
-        let mut others = Vec::new();
-        for effect in out.drain() {
-            match effect {
-                EffectOf::<P>::Tell { to, message } => {
-                    assert_ne!(to, from, "nobody tells itself");
-                    self.sent += 1;
-                    self.wire.push_back((from, to, message));
-                }
-                other => others.push(other),
-            }
-        }
-        others
+    fn send_all(&mut self, from: NodeId, wanted: Vec<EffectOf<P>>) -> Vec<EffectOf<P>> {
+        wanted.into_iter().filter_map(|effect| self.send(from, effect)).collect()
+    }
+
+    /// A message is on its way; anything else is returned.
+    fn send(&mut self, from: NodeId, effect: EffectOf<P>) -> Option<EffectOf<P>> {
+        let EffectOf::<P>::Tell { to, message } = effect else { return Some(effect) };
+        assert_ne!(to, from, "nobody tells itself");
+        self.sent += 1;
+        self.wire.push_back((from, to, message));
+        None
     }
 
     /// The oldest message on its way, as what happens next to which node.

@@ -4,17 +4,18 @@
 
 use std::time::Duration;
 
-use quorate_core::{Event, Fence, Moment, NodeId, Protocol, Share, Shares, Start, Unit};
+use quorate_core::{Event, Fence, Moment, NodeId, Share, Shares, Start, Unit};
 use quorate_laws::End;
 
-use super::cluster::{Cluster, Parcel, id};
+use super::cluster::{Cluster, cluster, id};
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Alarm, Arbiter, Pool};
+use crate::arbiter::{Alarm, Message, Pool};
+use crate::by_hand::Parcel;
 use crate::quorums::Quorums;
 
 fn world(mutant: Option<Mutant>) -> Cluster {
     let quorums = Quorums::majority(3);
-    Cluster::new(6, Pool { mutant, quorums, ..Pool::new(2, 3) })
+    cluster(6, Pool { mutant, quorums, ..Pool::new(2, 3) })
 }
 
 impl Cluster {
@@ -24,30 +25,24 @@ impl Cluster {
     }
 
     /// Takes a message off its road, to arrive later or never.
-    fn hold_back(&mut self, from: u32, to: u32, kind: &str) -> Parcel {
-        let is_it = |parcel: &Parcel| {
-            let kind_of = Arbiter::KINDS[Arbiter::kind(&parcel.message)];
-            (parcel.from, parcel.to, kind_of) == (NodeId(from), NodeId(to), kind)
-        };
-        let place = self.wires.iter().position(is_it);
-        let place = place.unwrap_or_else(|| panic!("no {kind}\n{}", self.trace));
-        self.wires.remove(place)
+    fn hold_back(&mut self, from: u32, to: u32, kind: &str) -> Parcel<Message> {
+        let place = self.find(from, to, kind);
+        self.take(place)
     }
 
     /// All that is on its way arrives, except what this node says.
     fn settle_but(&mut self, node: u32) {
-        let is_its = |parcel: &Parcel| parcel.from == NodeId(node);
-        while let Some(place) = self.wires.iter().position(|parcel| !is_its(parcel)) {
-            let parcel = self.wires.remove(place);
-            self.arrive(parcel);
-        }
+        self.settle_those(|(from, ..)| from.0 != node);
     }
 
     /// All that is on its way arrives, except at this node.
     fn settle_but_to(&mut self, node: u32) {
-        let reaches = |parcel: &Parcel| parcel.to != NodeId(node);
-        while let Some(place) = self.wires.iter().position(reaches) {
-            let parcel = self.wires.remove(place);
+        self.settle_those(|(_, to, _)| to.0 != node);
+    }
+
+    fn settle_those(&mut self, may: impl Fn(&Parcel<Message>) -> bool) {
+        while let Some(place) = self.wire.iter().position(&may) {
+            let parcel = self.take(place);
             self.arrive(parcel);
         }
     }
@@ -70,7 +65,7 @@ fn ended_before_it_was_forgotten(said_before: bool, mutant: Option<Mutant>) -> C
     world.claim(3, 1, 2, 1);
     world.deliver(3, 2, "request");
     world.deliver(2, 3, "grant");
-    world.wires.clear();
+    world.wire.clear();
     world.at(9_000);
     world.claim(4, 2, 2, 2);
     world.settle();
@@ -79,13 +74,13 @@ fn ended_before_it_was_forgotten(said_before: bool, mutant: Option<Mutant>) -> C
         world.ring(3, Alarm::Retry);
         world.hold_back(3, 2, "renew")
     });
-    world.wires.clear();
+    world.wire.clear();
     world.at(11_000);
     world.end_lease(2, 1);
     world.settle();
     assert!(world.is_using(2) && !world.is_using(1), "{}", world.trace);
     world.restart(2, Start::Amnesia);
-    world.wires.extend(late);
+    world.wire.extend(late);
     for _ in 0..3 {
         if world.breach.is_none() {
             world.ring(3, Alarm::Retry);
@@ -112,7 +107,7 @@ fn until_claim_2_is_served(mut world: Cluster, renewed: u64) -> Cluster {
     world.hold_back(3, 0, "renew");
     world.settle();
     world.at(renewed + 1_500);
-    if world.using[&id(1)].1 <= world.now {
+    if world.using[&id(1)].until <= world.now {
         world.end(id(1), End::Deadline);
     }
     world.end_lease(0, 1);
@@ -199,7 +194,7 @@ fn a_late_word_of_loss(mutant: Option<Mutant>) -> Cluster {
     let asked = [0, 2].map(|arbiter| world.hold_back(3, arbiter, "request"));
     world.arrive(copy);
     world.settle();
-    world.wires.extend(asked);
+    world.wire.extend(asked);
     world.settle();
     world
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorate_core::{Lease, Moment, NodeId, Start};
 use quorate_laws::End;
 
-use super::cluster::{Cluster, id};
+use super::cluster::{Cluster, cluster, id};
 use super::walk::{Weather, walk};
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Alarm, Pool};
@@ -18,14 +18,14 @@ const SECOND: u64 = 1_000_000_000;
 fn world(mutant: Option<Mutant>) -> Cluster {
     let quorums = Quorums::Threshold { members: 1, size: 1 };
     let lease = Lease::new(Duration::from_secs(10), 100_000);
-    let mut world = Cluster::new(3, Pool { quorums, lease, mutant, ..Pool::new(1, 1) });
+    let mut world = cluster(3, Pool { quorums, lease, mutant, ..Pool::new(1, 1) });
     world.now = Moment(SECOND);
     world
 }
 
 /// When the client at node 1 is told to stop, in seconds.
 fn told(world: &Cluster) -> f64 {
-    world.using[&id(1)].1.0 as f64 / SECOND as f64
+    world.using[&id(1)].until.0 as f64 / SECOND as f64
 }
 
 /// Asked at 1 s, granted by the arbiter at 2 s, heard of at 6 s.
@@ -117,20 +117,20 @@ fn l_6_going_on_after_the_deadline_is_found_in_random_histories() {
 /// A holder's arbiter is believed dead: it asks another, and is independent before the lease ends.
 #[test]
 fn a_grant_moves_to_other_arbiters_while_its_leases_run() {
-    let mut world = Cluster::new(5, Pool::new(1, 3));
+    let mut world = cluster(5, Pool::new(1, 3));
     world.now = Moment(SECOND);
     world.claim(4, 1, 1, 0);
     world.settle();
-    let before = world.using[&id(1)].1;
+    let before = world.using[&id(1)].until;
     world.now = Moment(4 * SECOND);
     world.step(NodeId(4), quorate_core::Event::Suspect(NodeId(0)));
-    world.wires.retain(|parcel| parcel.to != NodeId(0));
+    world.wire.retain(|(_, to, _)| *to != NodeId(0));
     world.settle();
     world.renew(4, 1);
-    world.wires.retain(|parcel| parcel.to != NodeId(0));
+    world.wire.retain(|(_, to, _)| *to != NodeId(0));
     world.settle();
     world.must_be_lawful();
-    assert!(world.using[&id(1)].1 > before, "{}", world.trace);
+    assert!(world.using[&id(1)].until > before, "{}", world.trace);
     assert!(world.trace.contains("> n0 release"), "the dead one is not needed any more");
     // The old lease ends, somebody else comes, and nothing is granted twice.
     world.claim(3, 2, 1, 1);
@@ -142,22 +142,22 @@ fn a_grant_moves_to_other_arbiters_while_its_leases_run() {
 /// The arbiter it asks has given its permission to a claim that waits, and is older.
 #[test]
 fn a_grant_that_moves_goes_before_all_who_wait() {
-    let mut world = Cluster::new(5, Pool::new(1, 3));
+    let mut world = cluster(5, Pool::new(1, 3));
     world.now = Moment(SECOND);
     world.claim(4, 1, 1, 0);
     world.settle();
     world.claim(3, 2, 1, 2);
     world.settle();
-    let before = world.using[&id(1)].1;
+    let before = world.using[&id(1)].until;
     world.now = Moment(4 * SECOND);
     world.step(NodeId(4), quorate_core::Event::Suspect(NodeId(0)));
-    world.wires.retain(|parcel| parcel.to != NodeId(0));
+    world.wire.retain(|(_, to, _)| *to != NodeId(0));
     world.settle();
     assert!(world.trace.contains("> n2 yield 1.2"), "{}", world.trace);
     world.renew(4, 1);
     world.settle();
     world.must_be_lawful();
-    assert!(world.using[&id(1)].1 > before && !world.is_using(2), "{}", world.trace);
+    assert!(world.using[&id(1)].until > before && !world.is_using(2), "{}", world.trace);
     world.release(4, 1);
     world.settle();
     assert!(world.is_using(2), "{}", world.trace);
@@ -166,12 +166,12 @@ fn a_grant_that_moves_goes_before_all_who_wait() {
 /// A grant moves to another arbiter, which does not hear of it, and its client dies. Long after the
 /// deadline somebody else asks. Says whether it is served.
 fn dead_while_it_moves(mutant: Option<Mutant>) -> bool {
-    let mut world = Cluster::new(5, Pool { mutant, ..Pool::new(1, 3) });
+    let mut world = cluster(5, Pool { mutant, ..Pool::new(1, 3) });
     world.now = Moment(SECOND);
     world.claim(4, 1, 1, 0);
     world.settle();
     world.step(NodeId(4), quorate_core::Event::Suspect(NodeId(0)));
-    world.wires.clear();
+    world.wire.clear();
     world.now = Moment(3600 * SECOND);
     world.end(id(1), End::Deadline);
     world.ring(4, Alarm::Retry);
@@ -194,7 +194,7 @@ fn a_home_renews_nothing_for_a_client_that_stopped() {
 #[test]
 fn a_durable_arbiter_brings_back_nothing_that_ended() {
     for pool in [Pool::new(1, 1), Pool::named(1, 1)] {
-        let mut world = Cluster::new(2, Pool { durable: true, ..pool });
+        let mut world = cluster(2, Pool { durable: true, ..pool });
         world.claim(1, 1, 1, 0);
         world.settle();
         assert!(world.is_using(1), "{}", world.trace);

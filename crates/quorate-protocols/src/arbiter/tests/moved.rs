@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_core::{Event, Fence, NodeId, Share, Shares, Start, Unit};
 
-use super::cluster::{Cluster, id};
+use super::cluster::{Cluster, cluster, id};
 use super::walk::{Weather, forever, walk};
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Alarm, Pool};
@@ -13,13 +13,13 @@ use crate::quorums::Quorums;
 
 /// One unit, majorities of nodes 0 to 2, clients at the others.
 fn world(mutant: Option<Mutant>) -> Cluster {
-    Cluster::new(6, Pool { mutant, ..Pool::new(1, 3) })
+    cluster(6, Pool { mutant, ..Pool::new(1, 3) })
 }
 
 /// Claim 1 is held through n3 and asked for through n4; claim 2 waits. One arbiter.
 fn repeated(mutant: Option<Mutant>) -> Cluster {
     let quorums = Quorums::Threshold { members: 1, size: 1 };
-    let mut world = Cluster::new(6, Pool { quorums, mutant, ..Pool::new(1, 1) });
+    let mut world = cluster(6, Pool { quorums, mutant, ..Pool::new(1, 1) });
     world.claim(3, 1, 1, 0);
     world.settle();
     world.claim(2, 2, 1, 1); // Older than what n4 will ask for.
@@ -80,7 +80,7 @@ fn an_old_story(mutant: Option<Mutant>) -> Cluster {
     let quorums = Quorums::Explicit(
         [[0u32, 1], [1, 2]].map(|pair| pair.into_iter().collect()).into_iter().collect(),
     );
-    let mut world = Cluster::new(6, Pool { mutant, quorums, ..Pool::new(1, 3) });
+    let mut world = cluster(6, Pool { mutant, quorums, ..Pool::new(1, 3) });
     world.claim(3, 1, 1, 0);
     world.deliver(3, 1, "request");
     world.deliver(1, 3, "grant");
@@ -106,7 +106,7 @@ fn what_is_shown_through_another_node_is_not_given_back_by_it() {
 
 #[test]
 fn a_fence_that_a_client_made_up_counts_for_nothing() {
-    let mut world = Cluster::new(6, Pool::named(1, 3));
+    let mut world = cluster(6, Pool::named(1, 3));
     world.claim(3, 1, 1, 0);
     world.settle();
     let made_up = Fence(1 << 40);
@@ -120,7 +120,7 @@ fn a_fence_that_a_client_made_up_counts_for_nothing() {
     world.release(3, 1);
     world.claim(4, 2, 1, 1);
     world.settle();
-    let (shares, _) = &world.using[&id(2)];
+    let shares = &world.using[&id(2)].shares;
     assert!(shares.iter().all(|share| share.fence < made_up), "{}", world.trace);
 }
 
@@ -130,7 +130,7 @@ fn a_holder_moves_to_another_node_and_keeps_its_units() {
     let mut world = world(None);
     world.claim(3, 1, 1, 0);
     world.settle();
-    let (shares, _) = world.using[&id(1)].clone();
+    let shares = world.using[&id(1)].shares.clone();
     world.step(NodeId(4), Event::Renew { claim: id(1), shares: shares.clone() });
     world.settle();
     assert!(world.trace.contains("   extend 1.1"), "{}", world.trace);
@@ -160,7 +160,7 @@ fn forgotten(mutant: Option<Mutant>) -> Cluster {
     let quorums = Quorums::Explicit(
         [[0u32, 1], [1, 2]].map(|pair| pair.into_iter().collect()).into_iter().collect(),
     );
-    let mut world = Cluster::new(6, Pool { mutant, quorums, ..Pool::new(1, 3) });
+    let mut world = cluster(6, Pool { mutant, quorums, ..Pool::new(1, 3) });
     world.deaf = true;
     world.claim(0, 1, 1, 0);
     world.settle();
@@ -181,7 +181,7 @@ fn who_outlives_its_home_gets_the_permission_that_it_forgot_from_another() {
     assert!(trace.contains("> n2 request 1.1 h1 @0n0"), "it goes before all who wait\n{trace}");
     assert!(trace.contains("   extend 1.1") && !trace.contains("LOSE"), "{trace}");
     assert!(!world.is_using(2), "{trace}");
-    let (_, deadline) = world.using[&id(1)];
+    let deadline = world.using[&id(1)].until;
     assert!(deadline > world.now.after(Duration::from_secs(9)), "it has a whole lease");
     world.release(0, 1);
     world.settle();
@@ -201,7 +201,7 @@ fn a_client_that_moved_has_lost_when_too_few_are_left_that_said_so() {
     world.claim(3, 1, 1, 0);
     world.settle();
     world.step(NodeId(4), Event::Suspect(NodeId(0)));
-    let (shares, _) = world.using[&id(1)].clone();
+    let shares = world.using[&id(1)].shares.clone();
     world.step(NodeId(4), Event::Renew { claim: id(1), shares });
     for arbiter in [0, 1] {
         world.deliver(4, arbiter, "renew");

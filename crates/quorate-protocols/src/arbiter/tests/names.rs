@@ -4,7 +4,7 @@
 
 use quorate_core::{Event, NodeId, NodeSet, Start};
 
-use super::cluster::{Cluster, id};
+use super::cluster::{Cluster, cluster, id};
 use super::walk::{Weather, forever, walk};
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Alarm, Pool};
@@ -17,25 +17,25 @@ fn world(mutant: Option<Mutant>) -> Cluster {
     let pair = |a: u32, b: u32| [a, b].into_iter().collect::<NodeSet>();
     let quorums = Quorums::Explicit([pair(0, 1), pair(0, 2), pair(1, 2)].into());
     let pool = Pool { quorums, mutant, naming: true, patience: None, ..Pool::new(2, 3) };
-    Cluster::new(6, pool)
+    cluster(6, pool)
 }
 
 /// A quiet grant costs one round more: `name` and `named` for each arbiter.
 #[test]
 fn c7_a_grant_names_its_unit_for_two_more_messages_per_arbiter() {
-    let mut world = Cluster::new(7, forever(Pool { naming: true, ..Pool::new(2, 7) }));
+    let mut world = cluster(7, forever(Pool { naming: true, ..Pool::new(2, 7) }));
     let quorum = 5;
     world.claim(0, 1, 1, 3);
     world.settle();
     world.must_be_lawful();
     assert_eq!(
-        world.using.values().next().unwrap().0.as_slice()[0].unit.0,
+        world.using.values().next().unwrap().shares.as_slice()[0].unit.0,
         1,
         "draw 3 of two units"
     );
     world.release(0, 1);
     world.settle();
-    assert_eq!(world.sent.values().sum::<usize>(), 5 * (quorum - 1), "{:?}", world.sent);
+    assert_eq!(world.kinds.values().sum::<usize>(), 5 * (quorum - 1), "{:?}", world.kinds);
 }
 
 /// n3 uses unit 0 by the word of 0 and 1. n4 has the permissions of 0 and 2; then 0 forgets, takes
@@ -94,7 +94,7 @@ fn move_on(mutant: Option<Mutant>) -> Cluster {
     world.settle();
     world.now = world.now.after(std::time::Duration::from_secs(1));
     world.renew(3, 1);
-    world.wires.retain(|parcel| parcel.to != NodeId(0));
+    world.wire.retain(|(_, to, _)| *to != NodeId(0));
     world.settle();
     assert!(world.trace.contains("> n0 release"), "{}", world.trace);
     world.claim(4, 2, 1, 4);
@@ -148,7 +148,7 @@ fn there_and_back(mutant: Option<Mutant>) -> Cluster {
     world.deliver(3, 2, "name");
     world.deliver(2, 3, "named");
     world.deliver(3, 0, "name");
-    let (shares, _) = world.using[&id(2)].clone();
+    let shares = world.using[&id(2)].shares.clone();
     world.step(NodeId(5), Event::Renew { claim: id(2), shares });
     world.deliver(5, 0, "renew");
     world.renew(4, 2);
@@ -191,7 +191,7 @@ fn c7_random_histories_keep_every_unit_with_one_holder() {
 /// Two claims that would like the same unit first, then one for both units, and one more.
 #[test]
 fn a_claim_does_not_wait_for_one_unit_while_another_is_free() {
-    let mut world = Cluster::new(7, forever(Pool::named(2, 3)));
+    let mut world = cluster(7, forever(Pool::named(2, 3)));
     world.claim(3, 1, 1, 0);
     world.settle();
     world.claim(4, 2, 1, 0);
@@ -217,11 +217,11 @@ fn a_claim_does_not_wait_for_one_unit_while_another_is_free() {
 /// A release is lost on its way to both arbiters, and nothing ends by itself.
 #[test]
 fn c10_a_permission_whose_release_was_lost_ends_when_somebody_needs_it() {
-    let mut world = Cluster::new(6, forever(Pool::new(1, 3)));
+    let mut world = cluster(6, forever(Pool::new(1, 3)));
     world.claim(3, 1, 1, 0);
     world.settle();
     world.release(3, 1);
-    world.wires.clear();
+    world.wire.clear();
     world.claim(4, 2, 1, 0);
     world.settle();
     assert!(!world.is_using(2), "{}", world.trace);
@@ -235,7 +235,7 @@ fn c10_a_permission_whose_release_was_lost_ends_when_somebody_needs_it() {
 /// n3 lists its claims, releases the only one and makes another, which overtakes the list.
 fn list_comes_late(mutant: Option<Mutant>) -> Cluster {
     let quorums = Quorums::Threshold { members: 1, size: 1 };
-    let mut world = Cluster::new(6, forever(Pool { quorums, mutant, ..Pool::new(2, 1) }));
+    let mut world = cluster(6, forever(Pool { quorums, mutant, ..Pool::new(2, 1) }));
     world.claim(3, 1, 2, 0);
     world.settle();
     world.claim(4, 2, 1, 0);
@@ -244,13 +244,13 @@ fn list_comes_late(mutant: Option<Mutant>) -> Cluster {
     world.ring(4, Alarm::Retry);
     world.deliver(4, 0, "request");
     world.deliver(0, 3, "roll");
-    let place = world.wires.iter().position(|parcel| parcel.from == NodeId(3)).unwrap();
-    let list = world.wires.remove(place);
+    let place = world.wire.iter().position(|(from, ..)| *from == NodeId(3)).unwrap();
+    let list = world.take(place);
     world.release(3, 1);
     world.settle();
     world.claim(3, 3, 1, 0);
     world.settle();
-    world.wires.push(list);
+    world.wire.push_back(list);
     world.settle();
     world.claim(5, 4, 1, 0);
     world.settle();
@@ -269,7 +269,7 @@ fn c10_a_list_says_nothing_about_claims_made_after_it() {
 #[test]
 fn c10_what_a_restarted_home_had_in_the_queue_is_over_at_once() {
     let quorums = Quorums::Threshold { members: 1, size: 1 };
-    let mut world = Cluster::new(6, forever(Pool { quorums, ..Pool::new(3, 1) }));
+    let mut world = cluster(6, forever(Pool { quorums, ..Pool::new(3, 1) }));
     world.claim(5, 1, 1, 0);
     world.settle();
     world.claim(3, 2, 3, 0);

@@ -2,7 +2,7 @@
 
 use quorate_core::Dice;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, cluster};
 use super::walk::forever;
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Alarm, Pool};
@@ -10,7 +10,7 @@ use crate::arbiter::{Alarm, Pool};
 /// Three claims for one unit each of two, asked of majorities of three that these numbers draw.
 /// The third waits. Then one of the others gives its unit back, then the other, and a fourth comes.
 fn story(draws: [u64; 4], first: u32, mutant: Option<Mutant>) -> Cluster {
-    let mut world = Cluster::new(3, forever(Pool { mutant, ..Pool::named(2, 3) }));
+    let mut world = cluster(3, forever(Pool { mutant, ..Pool::named(2, 3) }));
     let [one, two, three, four] = draws;
     for (node, serial, draw) in [(1, 1, one), (2, 2, two), (0, 3, three)] {
         world.claim(node, serial, 1, draw);
@@ -55,8 +55,7 @@ fn forgetting_what_arbiters_said_is_found() {
 /// is calm as many are served as there are units.
 fn crowd(seed: u64, (nodes, units): (u32, u32), mutant: Option<Mutant>) -> Cluster {
     let mut dice = Dice::new(seed);
-    let mut world =
-        Cluster::new(nodes as usize, forever(Pool { mutant, ..Pool::named(units, nodes) }));
+    let mut world = cluster(nodes as usize, forever(Pool { mutant, ..Pool::named(units, nodes) }));
     let claims = 2 * u64::from(units) + 2;
     let mut next = 1;
     for _ in 0..claims * 40 {
@@ -68,10 +67,10 @@ fn crowd(seed: u64, (nodes, units): (u32, u32), mutant: Option<Mutant>) -> Clust
             1 if !world.using.is_empty() && dice.index(3) == 0 => {
                 let place = dice.index(world.using.len());
                 let claim = *world.using.keys().nth(place).unwrap();
-                world.release(world.home_of(claim), claim.serial);
+                world.release(world.home_of(claim).0, claim.serial);
             }
-            _ if !world.wires.is_empty() => {
-                let parcel = world.wires.remove(dice.index(world.wires.len()));
+            _ if !world.wire.is_empty() => {
+                let parcel = world.take(dice.index(world.wire.len()));
                 world.arrive(parcel);
             }
             _ => {}

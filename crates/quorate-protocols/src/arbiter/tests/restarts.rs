@@ -3,7 +3,7 @@
 
 use quorate_sim::{Needs, Plan, Profile, Verdict, Watch, run, swarm_command};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, cluster};
 use super::seeds::{Kind, pool};
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Arbiter, Pool};
@@ -73,12 +73,12 @@ fn resting_on_the_quorum_that_let_it_in_is_caught() {
 /// that of 1, 2 and 3; claim 2, which is older than that, has the permission of 3 and waits. The
 /// holder of the first renews.
 fn full(mutant: Option<Mutant>) -> Cluster {
-    let mut world = Cluster::new(7, Pool { mutant, ..Pool::new(2, 4) });
+    let mut world = cluster(7, Pool { mutant, ..Pool::new(2, 4) });
     world.claim(4, 1, 1, 0);
     world.settle();
     world.claim(5, 2, 1, 3);
     world.deliver(5, 3, "request");
-    world.wires.clear();
+    world.wire.clear();
     world.claim(6, 3, 1, 1);
     world.settle();
     assert!(world.is_using(1) && !world.is_using(2) && world.is_using(3), "{}", world.trace);

@@ -7,7 +7,7 @@
 
 use quorate_core::{Event, NodeId, NodeSet, Start};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, cluster};
 use super::walk::forever;
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Alarm, Mode, Pool};
@@ -19,13 +19,13 @@ const NODES: usize = 7;
 fn majorities(units: u32, mutant: Option<Mutant>) -> Cluster {
     let pair = |a: u32, b: u32| [a, b].into_iter().collect::<NodeSet>();
     let quorums = Quorums::Explicit([pair(0, 1), pair(1, 2), pair(0, 2)].into());
-    Cluster::new(NODES, forever(Pool { quorums, mutant, ..Pool::new(units, 3) }))
+    cluster(NODES, forever(Pool { quorums, mutant, ..Pool::new(units, 3) }))
 }
 
 /// Arbiters 0 and 1, both needed.
 fn both(units: u32, mutant: Option<Mutant>) -> Cluster {
     let quorums = Quorums::Threshold { members: 2, size: 2 };
-    Cluster::new(NODES, forever(Pool { quorums, mutant, ..Pool::new(units, 2) }))
+    cluster(NODES, forever(Pool { quorums, mutant, ..Pool::new(units, 2) }))
 }
 
 /// Whoever uses units releases them, until nobody does and nothing is on its way.
@@ -69,7 +69,7 @@ fn m1_crossed_requests_are_all_served() {
     for world in [crossed(None), crossed_by_two(None)] {
         world.must_be_lawful();
         assert!(world.waiting.is_empty(), "{}", world.trace);
-        assert!(world.sent["inquire"] > 0, "somebody was asked to give way");
+        assert!(world.kinds["inquire"] > 0, "somebody was asked to give way");
     }
 }
 
@@ -133,7 +133,7 @@ fn m2_a_permission_given_back_before_it_came_is_not_used() {
 /// One node has two clients, another one more.
 fn two_clients_of_one_node(mutant: Option<Mutant>) -> Cluster {
     let quorums = Quorums::Threshold { members: 1, size: 1 };
-    let mut world = Cluster::new(4, forever(Pool { quorums, mutant, ..Pool::new(2, 1) }));
+    let mut world = cluster(4, forever(Pool { quorums, mutant, ..Pool::new(2, 1) }));
     for (node, serial) in [(2, 1), (2, 2), (3, 3)] {
         world.claim(node, serial, 1, 0);
     }
@@ -294,9 +294,9 @@ fn m12_without_the_elder_rule_a_bounded_storm_comes_from_passing() {
     let world = passing(None);
     world.must_be_lawful();
     assert!(world.is_using(1));
-    assert_eq!(world.sent["yield"], 2);
+    assert_eq!(world.kinds["yield"], 2);
     let world = passing(Some(Mutant::M12BackfillWithoutElders));
-    assert!(world.sent["yield"] > 8, "{:?}", world.sent);
+    assert!(world.kinds["yield"] > 8, "{:?}", world.kinds);
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn three_holders(mutant: Option<Mutant>) -> Cluster {
 #[test]
 fn f_1_floors_rise_with_every_release() {
     three_holders(None).must_be_lawful();
-    assert!(three_holders(None).sent["retoken"] > 0);
+    assert!(three_holders(None).kinds["retoken"] > 0);
     three_holders(Some(Mutant::F1FloorOnExpiryOnly)).must_break("fence order");
 }
 
@@ -372,7 +372,7 @@ fn f_3_a_declined_copy_does_not_hide_that_units_were_used() {
     world.release(3, 1);
     for arbiter in [0, 1] {
         world.deliver(arbiter, 3, "grant");
-        world.wires.remove(world.wires.iter().position(|p| p.to == NodeId(arbiter)).unwrap());
+        world.take(world.wire.iter().position(|(_, to, _)| *to == NodeId(arbiter)).unwrap());
         world.deliver(3, arbiter, "release"); // The second one, which declines.
     }
     world.claim(4, 2, 1, 1);
@@ -394,7 +394,7 @@ fn a_quiet_grant_costs_three_messages_per_other_member_of_its_quorum() {
         for h in 1..=pool.units {
             let members = pool.quorums.members().len();
             for home in 0..members as u32 + 1 {
-                let mut world = Cluster::new(members + 1, forever(pool.clone()));
+                let mut world = cluster(members + 1, forever(pool.clone()));
                 world.claim(home, 1, h, u64::from(home) + 5);
                 world.settle();
                 world.release(home, 1);
@@ -404,7 +404,7 @@ fn a_quiet_grant_costs_three_messages_per_other_member_of_its_quorum() {
                 let nobody = NodeSet::new();
                 let quorum = pool.quorums.draw(units, NodeId(home), 0, &nobody).unwrap().len();
                 let others = quorum - usize::from((home as usize) < members);
-                assert_eq!(world.sent.values().sum::<usize>(), 3 * others, "{}", world.trace);
+                assert_eq!(world.kinds.values().sum::<usize>(), 3 * others, "{}", world.trace);
             }
         }
     }
@@ -418,9 +418,9 @@ fn home_restarts(mutant: Option<Mutant>) -> Cluster {
         world.deliver(3, arbiter, "request");
         world.deliver_and_keep(arbiter, 3, "grant");
     }
-    let copies = std::mem::take(&mut world.wires);
+    let copies = std::mem::take(&mut world.wire);
     world.restart(3, Start::Amnesia);
-    world.wires = copies;
+    world.wire = copies;
     world.settle();
     world.claim(4, 2, 1, 0);
     world.settle();
@@ -498,12 +498,12 @@ fn l_2_an_arbiter_that_forgot_waits_out_one_lease() {
 /// since it forgot.
 #[test]
 fn an_arbiter_without_fences_opens_after_grace_alone() {
-    let mut world = Cluster::new(4, Pool { durable: true, ..Pool::new(2, 4) });
+    let mut world = cluster(4, Pool { durable: true, ..Pool::new(2, 4) });
     world.restart(0, Start::Amnesia);
     let record = world.disks[0].clone();
     world.restart(0, Start::Recovered(record));
     world.ring(0, Alarm::Grace);
-    assert!(world.wires.is_empty(), "it asks nobody\n{}", world.trace);
+    assert!(world.wire.is_empty(), "it asks nobody\n{}", world.trace);
     world.claim(1, 1, 1, 0);
     world.settle();
     assert!(world.is_using(1), "{}", world.trace);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_core::{Dice, Lease, NodeId};
 
-use super::cluster::{Cluster, id};
+use super::cluster::{Cluster, cluster, id};
 use crate::arbiter::{Alarm, Mode, Pool};
 use crate::quorums::Quorums;
 
@@ -27,7 +27,7 @@ pub(super) fn forever(pool: Pool) -> Pool {
 /// One random history of `claims` claims, then calm.
 pub(super) fn walk(seed: u64, nodes: usize, pool: Pool, claims: u64, weather: Weather) -> Cluster {
     let mut dice = Dice::new(seed);
-    let mut world = Cluster::new(nodes, pool);
+    let mut world = cluster(nodes, pool);
     let (mut next, mut homes) = (1, std::collections::BTreeMap::new());
     let mut wants = Vec::new();
     for _ in 0..claims * 60 {
@@ -75,13 +75,12 @@ pub(super) fn walk(seed: u64, nodes: usize, pool: Pool, claims: u64, weather: We
             6 if weather.time && dice.index(3) == 0 => {
                 world.now = world.now.after(Duration::from_secs(1 + dice.index(4) as u64));
             }
-            _ if !world.wires.is_empty() => {
-                let place = dice.index(world.wires.len());
+            _ if !world.wire.is_empty() => {
+                let place = dice.index(world.wire.len());
                 let fate = dice.index(20);
                 let keep = weather.duplicates && fate == 0;
                 let lose = weather.losses && fate == 1;
-                let parcel =
-                    if keep { world.wires[place].clone() } else { world.wires.remove(place) };
+                let parcel = if keep { world.wire[place].clone() } else { world.take(place) };
                 if !lose {
                     world.arrive(parcel);
                 }

@@ -1,165 +1,72 @@
 //! Seats as a driver sees them: whole pools under dice, judged by the laws.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::{
-    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat, Shares,
-};
-use quorate_core::{Start, Units};
-use quorate_laws::{Breach, End, Observation, StatuteBook};
+use quorate_core::{Claim, ClaimId, Event, EventOf, Moment, NodeId, Protocol, Start, Units};
+use quorate_laws::{End, Observation};
 
 use super::super::pool::Mutant;
 use super::*;
+use crate::by_hand::{Judged, Use};
 
 /// A pool in one process: order on links, and clients that keep their word.
 struct Cluster {
-    pool: Pool,
-    seats: Vec<Ring>,
-    boots: Vec<u32>,
-    links: BTreeMap<(NodeId, NodeId), VecDeque<Parcel>>,
-    alarms: BTreeSet<(NodeId, Alarm)>,
-    laws: StatuteBook,
-    /// The first law broken.
-    broken: Option<Breach>,
+    world: Judged<Ring>,
     /// What a restarted node is told: to forget, or (broken) that nobody can have anything.
     restart: Start<()>,
-    waiting: BTreeMap<ClaimId, NodeId>,
-    using: BTreeMap<ClaimId, Use>,
+    /// The epoch of its node when a client was last told its deadline.
+    epochs: BTreeMap<ClaimId, Option<Epoch>>,
     /// The epoch that the last suspicion began.
     suspected: Option<Epoch>,
     dice: Dice,
     serial: u64,
-    grants: u64,
-    reclaims: u64,
-}
-
-/// A claim in use.
-#[derive(Clone, Debug)]
-struct Use {
-    node: NodeId,
-    /// Which boot of the node answers for it.
-    boot: u32,
-    shares: Shares,
-    /// The node's epoch when it last set the client's deadline.
-    epoch: Option<Epoch>,
 }
 
 impl Cluster {
     fn new(pool: Pool, seed: u64) -> Self {
-        let nodes = pool.nodes() as usize;
-        let mut cluster = Cluster {
-            laws: StatuteBook::new(Ring::capacity(&pool), None),
-            broken: None,
+        Cluster {
+            world: Judged::new(pool.nodes() as usize, pool, Moment::ZERO, false),
             restart: Start::Amnesia,
-            pool,
-            seats: Vec::new(),
-            boots: vec![0; nodes],
-            links: BTreeMap::new(),
-            alarms: BTreeSet::new(),
-            waiting: BTreeMap::new(),
-            using: BTreeMap::new(),
+            epochs: BTreeMap::new(),
             suspected: None,
             dice: Dice::new(seed),
             serial: 0,
-            grants: 0,
-            reclaims: 0,
-        };
-        for node in 0..nodes {
-            let (pool, me) = (cluster.pool.clone(), NodeId::from(node));
-            let mut out = Outbox::new();
-            let seat = Seat { me, boot: 0, now: Moment::ZERO, pool: &pool };
-            cluster.seats.push(Ring::boot(&seat, Start::First, &mut out));
-            cluster.perform(me, &mut out);
         }
-        cluster
     }
 
     fn step(&mut self, node: NodeId, event: EventOf<Ring>) {
-        let pool = self.pool.clone();
-        let boot = self.boots[node.index()];
-        let seat = Seat { me: node, boot, now: Moment::ZERO, pool: &pool };
-        let mut out = Outbox::new();
-        self.seats[node.index()].step(&seat, event, &mut out);
-        self.seats[node.index()].audit(&seat);
-        self.perform(node, &mut out);
+        self.world.step(node, event);
+        self.note_epochs(node);
     }
 
-    fn perform(&mut self, node: NodeId, out: &mut Outbox<Ring>) {
-        for effect in out.drain() {
-            match effect {
-                Effect::Tell { to, message } => {
-                    assert_ne!(to, node);
-                    self.links.entry((node, to)).or_default().push_back(message);
-                }
-                Effect::Arm { alarm, .. } => {
-                    self.alarms.insert((node, alarm));
-                }
-                Effect::Disarm(alarm) => {
-                    self.alarms.remove(&(node, alarm));
-                }
-                Effect::Grant { claim, shares, .. } => {
-                    self.grants += 1;
-                    self.waiting.remove(&claim).expect("whoever is granted was waiting");
-                    self.see(Observation::Granted { claim, shares: &shares });
-                    let boot = self.boots[node.index()];
-                    let epoch = self.seats[node.index()].tether.epoch;
-                    self.using.insert(claim, Use { node, boot, shares, epoch });
-                }
-                Effect::Refuse { claim, why } => {
-                    self.waiting.remove(&claim);
-                    self.see(Observation::Refused { claim, why });
-                }
-                Effect::Reclaim { .. } => self.reclaims += 1,
-                Effect::Move { .. } => unreachable!("tokens do not ask holders to move"),
-                Effect::Lose { claim } => {
-                    if self.using.contains_key(&claim) {
-                        self.end(claim, End::Deadline);
-                    }
-                }
-                Effect::Extend { claim, .. } => {
-                    let epoch = self.seats[node.index()].tether.epoch;
-                    self.using.get_mut(&claim).expect("only users renew").epoch = epoch;
-                }
-                Effect::Persist(())
-                | Effect::AskLicence { .. }
-                | Effect::Vouch { .. }
-                | Effect::Anomaly { .. } => {
-                    panic!("{effect}")
-                }
-            }
-        }
-    }
-
-    fn see(&mut self, seen: Observation<'_>) {
-        if let Err(breach) = self.laws.see(seen) {
-            self.broken.get_or_insert(breach);
-        }
+    fn note_epochs(&mut self, node: NodeId) {
+        let epoch = self.world.nodes[node.index()].tether.epoch;
+        self.epochs.extend(self.world.dated.iter().map(|&claim| (claim, epoch)));
+        assert!(self.world.disks.iter().all(Option::is_none), "nothing is written down");
     }
 
     fn claim(&mut self, node: NodeId, units: u32) -> ClaimId {
         self.serial += 1;
         let id = ClaimId { origin: u64::from(node.0), serial: self.serial };
-        let units = Units::new(units, Ring::capacity(&self.pool)).expect("1 <= h <= k");
-        self.see(Observation::Claimed { claim: id, units });
-        self.waiting.insert(id, node);
-        self.step(node, Event::Claim(Claim::any(id, units)));
+        let units = Units::new(units, Ring::capacity(&self.world.pool)).expect("1 <= h <= k");
+        self.world.claim_as(node, Claim::any(id, units));
+        self.note_epochs(node);
         id
     }
 
     /// A client stops, and says so unless it just ran into its deadline.
     fn end(&mut self, claim: ClaimId, how: End) {
-        let Use { node, boot, shares, .. } = self.using.remove(&claim).expect("it uses something");
-        self.see(Observation::Ended { claim, shares: &shares, how });
-        if how == End::Released && boot == self.boots[node.index()] {
+        let Use { node, boot, .. } = self.world.using[&claim];
+        self.world.end(claim, how);
+        if how == End::Released && boot == self.world.boots[node.index()] {
             self.step(node, Event::Release(claim));
         }
     }
 
     /// The leases that are over when the alarm rings are over for their holders first.
     fn ring(&mut self, node: NodeId, alarm: Alarm) {
-        self.alarms.remove(&(node, alarm));
         let over: Vec<ClaimId> = match alarm {
-            Alarm::LeaseEnd(claim) => self.using.contains_key(&claim).then_some(claim),
+            Alarm::LeaseEnd(claim) => self.world.using.contains_key(&claim).then_some(claim),
             _ => None,
         }
         .into_iter()
@@ -169,9 +76,10 @@ impl Cluster {
         }
         let earlier: Vec<ClaimId> = match alarm {
             Alarm::Grace => self
+                .world
                 .using
                 .iter()
-                .filter(|(_, uses)| uses.node == node && uses.boot < self.boots[node.index()])
+                .filter(|(_, uses)| uses.node == node && uses.boot < self.world.boots[node.index()])
                 .map(|(&claim, _)| claim)
                 .collect(),
             _ => Vec::new(),
@@ -179,26 +87,29 @@ impl Cluster {
         for claim in over.into_iter().chain(earlier) {
             self.end(claim, End::Deadline);
         }
-        self.step(node, Event::Ring(alarm));
+        self.world.ring(node.0, alarm);
+        self.note_epochs(node);
     }
 
     /// The order that licences give: when the root's quarantine ends, no node has a licence that
     /// has not passed on a frame since the last suspicion, and no client goes on whose deadline was
     /// set before that. A restarted node without a licence takes clients back, but sets none.
     fn whoever_was_left_out_stops(&mut self) {
-        if self.pool.breaks(Mutant::NoFence) {
+        if self.world.pool.breaks(Mutant::NoFence) {
             return;
         }
-        for node in (1..self.seats.len()).map(NodeId::from) {
-            let behind = self.seats[node.index()].tether.epoch < self.suspected;
-            if behind && self.alarms.remove(&(node, Alarm::Fence)) {
-                self.step(node, Event::Ring(Alarm::Fence));
+        for node in (1..self.world.nodes.len()).map(NodeId::from) {
+            let behind = self.world.nodes[node.index()].tether.epoch < self.suspected;
+            if behind && self.world.alarms[node.index()].contains(&Alarm::Fence) {
+                self.world.ring(node.0, Alarm::Fence);
+                self.note_epochs(node);
             }
         }
         let over: Vec<ClaimId> = self
+            .world
             .using
             .iter()
-            .filter(|(_, uses)| uses.node != NodeId(0) && uses.epoch < self.suspected)
+            .filter(|(claim, uses)| uses.node != NodeId(0) && self.epochs[claim] < self.suspected)
             .map(|(&claim, _)| claim)
             .collect();
         over.into_iter().for_each(|claim| self.end(claim, End::Deadline));
@@ -207,39 +118,41 @@ impl Cluster {
     /// The root's failure detector changes its mind, rightly or not.
     fn change_opinion(&mut self, node: NodeId) {
         if node != NodeId(0) {
-            let event = match self.seats[0].tether.skipped.contains(node) {
+            let event = match self.world.nodes[0].tether.skipped.contains(node) {
                 true => Event::Trust(node),
                 false => Event::Suspect(node),
             };
             let suspicion = matches!(event, Event::Suspect(_));
             self.step(NodeId(0), event);
             if suspicion {
-                self.suspected = self.seats[0].tether.epoch;
+                self.suspected = self.world.nodes[0].tether.epoch;
             }
         }
     }
 
     /// Faults are over.
     fn everyone_is_trusted(&mut self) {
-        let skipped = self.seats[0].tether.skipped.clone();
+        let skipped = self.world.nodes[0].tether.skipped.clone();
         skipped.iter().for_each(|node| self.step(NodeId(0), Event::Trust(node)));
     }
 
     fn crash(&mut self, node: NodeId) {
-        self.links.retain(|(_, to), _| *to != node);
-        self.alarms.retain(|(at, _)| *at != node);
+        let world = &mut self.world;
         let lost: Vec<ClaimId> =
-            self.waiting.iter().filter(|(_, at)| **at == node).map(|(&claim, _)| claim).collect();
+            world.waiting.iter().filter(|(_, at)| **at == node).map(|(&claim, _)| claim).collect();
         for claim in lost {
-            self.waiting.remove(&claim);
-            self.see(Observation::Abandoned { claim });
+            world.waiting.remove(&claim);
+            world.see(Observation::Abandoned { claim });
         }
-        self.boots[node.index()] += 1;
-        let (pool, boot) = (self.pool.clone(), self.boots[node.index()]);
-        let seat = Seat { me: node, boot, now: Moment::ZERO, pool: &pool };
-        let mut out = Outbox::new();
-        self.seats[node.index()] = Ring::boot(&seat, self.restart, &mut out);
-        self.perform(node, &mut out);
+        world.restart(node.0, self.restart);
+        self.note_epochs(node);
+    }
+
+    /// Every alarm that is armed.
+    fn alarms(&self) -> Vec<(NodeId, Alarm)> {
+        let of = |node: usize| move |&alarm: &Alarm| (NodeId::from(node), alarm);
+        let alarms = self.world.alarms.iter().enumerate();
+        alarms.flat_map(|(node, armed)| armed.iter().map(of(node))).collect()
     }
 
     fn pick<T: Clone>(&mut self, among: Vec<T>) -> Option<T> {
@@ -249,32 +162,39 @@ impl Cluster {
 
     /// The oldest message of some link arrives.
     fn deliver(&mut self) {
-        if self.alarms.contains(&(NodeId(0), Alarm::Hop)) {
+        if self.world.alarms[0].contains(&Alarm::Hop) {
             return self.ring(NodeId(0), Alarm::Hop);
         }
-        let open = self.links.iter().filter(|(_, queue)| !queue.is_empty()).map(|(&ends, _)| ends);
-        if let Some((from, to)) = self.pick(open.collect()) {
-            let queue = self.links.get_mut(&(from, to)).expect("it was picked");
-            let message = queue.pop_front().expect("it is open");
-            self.step(to, Event::Hear { from, message });
+        if let Some(place) = self.pick_link() {
+            let parcel = self.world.take(place);
+            let to = parcel.1;
+            self.world.arrive(parcel);
+            self.note_epochs(to);
         }
+    }
+
+    /// Where the oldest message of some link is.
+    fn pick_link(&mut self) -> Option<usize> {
+        let open: BTreeSet<(NodeId, NodeId)> =
+            self.world.wire.iter().map(|&(from, to, _)| (from, to)).collect();
+        let ends = self.pick(open.into_iter().collect())?;
+        self.world.wire.iter().position(|&(from, to, _)| (from, to) == ends)
     }
 
     /// One thing happens. `faults` says how often, of a thousand, one of the unkind things does.
     fn happen(&mut self, asking: bool, faults: u64) {
-        let node = NodeId(self.dice.below(u64::from(self.pool.nodes())) as u32);
+        let node = NodeId(self.dice.below(u64::from(self.world.pool.nodes())) as u32);
         if self.dice.below(1000) < faults {
             match self.dice.below(6) {
                 0 => self.crash(node),
                 4 | 5 => self.change_opinion(node),
                 1 => {
-                    let queues = self.links.keys().copied().collect();
-                    if let Some(ends) = self.pick(queues) {
-                        self.links.get_mut(&ends).expect("it was picked").pop_front();
+                    if let Some(place) = self.pick_link() {
+                        self.world.take(place);
                     }
                 }
                 _ => {
-                    if let Some((at, alarm)) = self.pick(self.alarms.iter().copied().collect()) {
+                    if let Some((at, alarm)) = self.pick(self.alarms()) {
                         self.ring(at, alarm);
                     }
                 }
@@ -283,29 +203,29 @@ impl Cluster {
         }
         match self.dice.below(12) {
             0 if asking => {
-                let units = 1 + self.dice.below(u64::from(Ring::capacity(&self.pool))) as u32;
+                let units = 1 + self.dice.below(u64::from(Ring::capacity(&self.world.pool))) as u32;
                 self.claim(node, units);
             }
             1 => {
-                if let Some(claim) = self.pick(self.using.keys().copied().collect()) {
+                if let Some(claim) = self.pick(self.world.using.keys().copied().collect()) {
                     self.end(claim, End::Released);
                 }
             }
             2 if asking => {
                 if let Some((claim, at)) =
-                    self.pick(self.waiting.iter().map(|(&c, &n)| (c, n)).collect())
+                    self.pick(self.world.waiting.iter().map(|(&c, &n)| (c, n)).collect())
                 {
                     self.step(at, Event::Cancel(claim));
                 }
             }
             3 => {
-                let uses = self.using.iter().map(|(&c, uses)| (c, uses.clone())).collect();
+                let uses = self.world.using.iter().map(|(&c, uses)| (c, uses.clone())).collect();
                 if let Some((claim, Use { node, shares, .. })) = self.pick(uses) {
                     self.step(node, Event::Renew { claim, shares });
                     // What a restarted node takes back is its own again.
-                    if self.seats[node.index()].place_of(claim).is_some() {
-                        let boot = self.boots[node.index()];
-                        self.using.get_mut(&claim).expect("it was picked").boot = boot;
+                    if self.world.nodes[node.index()].place_of(claim).is_some() {
+                        let boot = self.world.boots[node.index()];
+                        self.world.using.get_mut(&claim).expect("it was picked").boot = boot;
                     }
                 }
             }
@@ -316,16 +236,15 @@ impl Cluster {
 
     /// Rings what has to ring for anything to go on; the root's patience is seldom too short.
     fn kind_alarm(&mut self) {
-        let hop = (NodeId(0), Alarm::Hop);
-        let empty = self.links.values().all(VecDeque::is_empty) && !self.alarms.contains(&hop);
+        let empty = self.world.wire.is_empty() && !self.world.alarms[0].contains(&Alarm::Hop);
         let impatient = empty || self.dice.below(300) == 0;
         let seldom = self.dice.below(20) == 0;
-        let due = self.alarms.iter().copied().filter(|(_, alarm)| match alarm {
+        let due = self.alarms().into_iter().filter(|(_, alarm)| match alarm {
             Alarm::Timeout | Alarm::Idle => impatient,
             Alarm::Grace | Alarm::Quarantine => true,
             Alarm::Fence => impatient && seldom,
             // Clients that go on renew in time.
-            Alarm::LeaseEnd(claim) => !self.using.contains_key(claim),
+            Alarm::LeaseEnd(claim) => !self.world.using.contains_key(claim),
             Alarm::Hop => false,
         });
         if let Some((at, alarm)) = self.pick(due.collect()) {
@@ -336,14 +255,14 @@ impl Cluster {
     fn everyone_is_served(&mut self) {
         self.everyone_is_trusted();
         for _ in 0..200_000 {
-            if self.waiting.is_empty() && self.using.is_empty() {
-                assert_eq!(self.broken, None);
-                assert_eq!(self.laws.at_rest(std::iter::empty()), Ok(()));
+            if self.world.waiting.is_empty() && self.world.using.is_empty() {
+                assert_eq!(self.world.breach, None);
+                assert_eq!(self.world.laws.at_rest(std::iter::empty()), Ok(()));
                 return;
             }
             self.happen(false, 0);
         }
-        panic!("{} still waiting, {:?} in use", self.waiting.len(), self.using);
+        panic!("{} still waiting, {:?} in use", self.world.waiting.len(), self.world.using);
     }
 }
 
@@ -368,8 +287,8 @@ fn the_laws_hold_and_everyone_is_served() {
                     cluster.happen(true, 0);
                 }
                 cluster.everyone_is_served();
-                assert!(cluster.grants > 5, "{variant:?}");
-                assert_eq!(cluster.reclaims, 0);
+                assert!(cluster.world.grants > 5, "{variant:?}");
+                assert_eq!(cluster.world.reclaims, 0);
             }
         }
     }
@@ -404,7 +323,7 @@ fn first_broken(pool: &Pool, restart: Start<()>) -> Option<&'static str> {
         for _ in 0..2500 {
             cluster.happen(true, 20);
         }
-        cluster.broken.map(|breach| breach.law)
+        cluster.world.breach.map(|breach| breach.law)
     })
 }
 
@@ -430,9 +349,9 @@ fn a_node_serves_its_own_claims_oldest_first_and_several_at_once() {
         cluster.deliver();
         cluster.kind_alarm();
     }
-    assert!(claims.iter().all(|claim| cluster.using.contains_key(claim)));
-    assert!(cluster.waiting.contains_key(&large), "only one unit is left");
-    assert!(cluster.waiting.contains_key(&last), "nobody passes an older claim at home");
+    assert!(claims.iter().all(|claim| cluster.world.using.contains_key(claim)));
+    assert!(cluster.world.waiting.contains_key(&large), "only one unit is left");
+    assert!(cluster.world.waiting.contains_key(&last), "nobody passes an older claim at home");
     for claim in claims {
         cluster.end(claim, End::Released);
     }
@@ -440,7 +359,7 @@ fn a_node_serves_its_own_claims_oldest_first_and_several_at_once() {
         cluster.deliver();
         cluster.kind_alarm();
     }
-    assert!(cluster.using.contains_key(&large));
+    assert!(cluster.world.using.contains_key(&large));
     cluster.everyone_is_served();
 }
 
@@ -457,19 +376,16 @@ fn a_scrambled_pool_heals_while_its_clients_go_on() {
             cluster.everyone_is_served();
             // A fault may give anything to anybody: the laws begin anew when it is over.
             for node in 0..pool.nodes() {
-                let seat = Seat { me: NodeId(node), boot: 0, now: Moment::ZERO, pool: &pool };
-                let mut out = Outbox::new();
-                let dice = &mut cluster.dice;
-                let ring = &mut cluster.seats[node as usize];
-                ring.scramble(&seat, &mut |bound| dice.below(bound), &mut out);
-                cluster.perform(NodeId(node), &mut out);
+                let (world, dice) = (&mut cluster.world, &mut cluster.dice);
+                world.act(NodeId(node), |ring, seat, out| {
+                    ring.scramble(seat, &mut |bound| dice.below(bound), out);
+                });
             }
             for _ in 0..3000 {
                 cluster.deliver();
                 cluster.kind_alarm();
             }
-            cluster.laws = StatuteBook::new(Ring::capacity(&pool), None);
-            cluster.broken = None;
+            cluster.world.forget_breaches();
             for _ in 0..1500 {
                 cluster.happen(true, 0);
             }
@@ -484,12 +400,13 @@ fn a_scrambled_pool_heals_while_its_clients_go_on() {
 fn a_wake_that_was_lost_is_sent_again_when_the_right_neighbour_is_back() {
     let mut cluster = Cluster::new(Pool::new(4, 3), 1);
     let (root, last) = (NodeId(0), NodeId(2));
-    cluster.links.clear();
+    cluster.world.wire.clear();
     cluster.step(NodeId(1), Event::Trust(root));
-    assert!(cluster.links.is_empty(), "others are between them");
+    assert!(cluster.world.wire.is_empty(), "others are between them");
     cluster.step(last, Event::Suspect(root));
-    assert!(cluster.links.is_empty());
+    assert!(cluster.world.wire.is_empty());
     cluster.step(last, Event::Trust(root));
-    let told = &cluster.links[&(last, root)];
-    assert!(matches!(told.back().map(|parcel| &parcel.message), Some(Message::Wake)));
+    let (from, to, told) = cluster.world.wire.back().expect("it wakes the root");
+    assert_eq!((*from, *to), (last, root));
+    assert!(matches!(told.message, Message::Wake));
 }
