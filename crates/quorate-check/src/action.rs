@@ -22,6 +22,7 @@ pub(crate) struct Action {
 pub(crate) enum Happening {
     Claim {
         client: usize,
+        draw: u64,
     },
     /// After its home restarted, a client repeats what it last asked for.
     AskAgain {
@@ -199,7 +200,10 @@ impl<P: Explorable> Model<'_, P> {
         for (client, &number) in world.clients().iter().enumerate() {
             let home_is_up = world.participant(self.home_in(world, client)).is_some();
             match self.parts.clients.get(number) {
-                Client::NotYet if home_is_up => into.push(Happening::Claim { client }),
+                Client::NotYet if home_is_up => {
+                    let draws = self.scope.draws_of(client);
+                    into.extend(draws.map(|draw| Happening::Claim { client, draw }));
+                }
                 &Client::Waiting { unheard, cancelling } => {
                     if home_is_up && unheard {
                         into.push(Happening::AskAgain { client });

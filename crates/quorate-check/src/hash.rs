@@ -9,9 +9,9 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 /// An odd number without a pattern (the fraction of the golden ratio).
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Folded multiplication: the two halves of a 128-bit product, mixed.
+/// A hasher: folded multiplication: the two halves of a 128-bit product, mixed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Folded(u64);
+pub struct Folded(u64);
 
 impl Default for Folded {
     fn default() -> Self {
@@ -96,7 +96,7 @@ pub(crate) fn hash_of_words(words: &[u32]) -> u64 {
 
 /// A map for looking up what was computed before.
 #[expect(clippy::disallowed_types, reason = "looked up by key, never iterated")]
-pub(crate) type Lookup<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Folded>>;
+pub type Lookup<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Folded>>;
 
 /// Which of many values kept elsewhere are equal to a given one: an open-addressing table of their
 /// numbers. A number needs as many bits as the table has places, at most; the rest of its word is

@@ -29,6 +29,8 @@
 //! compared exactly, so there are no fingerprints and no odds that two states collide. One thread
 //! makes worlds and another one looks up which are new (`keeper.rs`), with the same result as one.
 //!
+//! Worlds with other assumptions than those below are searched by the same means ([`walk`]).
+//!
 //! # What is taken as given
 //!
 //! * All nodes boot once, undisturbed, before anything happens.
@@ -47,6 +49,7 @@
 mod action;
 mod amended;
 mod atlas;
+mod breadth;
 mod canonical;
 mod client;
 mod council;
@@ -72,10 +75,12 @@ mod tree;
 mod views;
 mod world;
 
+pub use breadth::{Rules, Walk, walk};
 pub use council::{Council, Flaw};
-pub use hash::fingerprint;
+pub use hash::{Folded, Lookup, fingerprint};
 pub use report::{Counterexample, Limits, Progress, Report, Verdict};
 pub use scope::{Budget, ClientPlan, Network, Restart, Scope, ScopeError};
 pub use search::check;
+pub use shelf::Shelf;
 pub use sometimes::{Sightings, Sometimes};
-pub use views::client_views;
+pub use views::{Sight, Stage, client_views, every_sight};

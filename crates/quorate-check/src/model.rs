@@ -147,10 +147,10 @@ impl<'a, P: Explorable> Model<'a, P> {
     ) -> Result<Option<(NodeId, Cue)>, Breach> {
         let told = |node, event| Some((node, Cue::Step { event, late: false }));
         Ok(match happening {
-            Happening::Claim { client } => {
+            Happening::Claim { client, draw } => {
                 self.set_client(world, client, Client::ASKED);
                 self.judge(world, Seen::Claimed { client })?;
-                told(self.home(client), Event::Claim(self.claim(client).clone()))
+                told(self.home(client), Event::Claim(Claim { draw, ..self.claim(client).clone() }))
             }
             Happening::AskAgain { client }
                 if *self.parts.clients.get(world.client(client)) == Client::Ended =>

@@ -19,6 +19,9 @@ pub struct Scope<P: Protocol> {
     pub editions: Vec<P::Pool>,
     /// Every client and its one claim, in the order of their names.
     pub clients: Vec<ClientPlan>,
+    /// Among how many draws the node of each client chooses when it claims, from zero up. Empty:
+    /// everybody claims with the draw of its claim.
+    pub draws: Vec<u64>,
     /// What links do with messages.
     pub network: Network,
     /// Which nodes may crash...
@@ -132,6 +135,7 @@ impl<P: Protocol> Scope<P> {
             pool,
             editions: Vec::new(),
             clients,
+            draws: Vec::new(),
             network: Network::Fifo,
             crashing: NodeSet::new(),
             restart: Restart::Durable,
@@ -159,6 +163,17 @@ impl<P: Protocol> Scope<P> {
     /// Whether a client asks for a hold without a lease.
     pub(crate) fn stands(&self, client: usize) -> bool {
         self.clients[client].claim.wanted.standing.is_some()
+    }
+
+    /// The draws with which a client may claim.
+    pub(crate) fn draws_of(&self, client: usize) -> std::ops::Range<u64> {
+        match self.draws.get(client) {
+            Some(&draws) => 0..draws,
+            None => {
+                let draw = self.clients[client].claim.draw;
+                draw..draw + 1
+            }
+        }
     }
 
     /// Which client made this claim.

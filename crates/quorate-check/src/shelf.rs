@@ -10,13 +10,15 @@ use crate::hash::{Table, hash_of};
 
 /// Distinct values of one type, and a card for each.
 #[derive(Debug)]
-pub(crate) struct Shelf<T, C> {
+pub struct Shelf<T, C> {
     items: Vec<(T, C)>,
     table: Table,
 }
 
 impl<T: Eq + Hash, C> Shelf<T, C> {
-    pub(crate) fn new() -> Self {
+    /// An empty one.
+    #[allow(clippy::new_without_default, reason = "one way to begin")]
+    pub fn new() -> Self {
         Shelf { items: Vec::new(), table: Table::new() }
     }
 
@@ -26,7 +28,7 @@ impl<T: Eq + Hash, C> Shelf<T, C> {
     }
 
     /// The number of a value, which is shelved if it is new.
-    pub(crate) fn put(&mut self, value: T, card: impl FnOnce(&T) -> C) -> u32 {
+    pub fn put(&mut self, value: T, card: impl FnOnce(&T) -> C) -> u32 {
         let hash = hash_of(&value);
         if let Some(number) = self.table.find(hash, |n| self.items[n as usize].0 == value) {
             return number;
@@ -38,11 +40,19 @@ impl<T: Eq + Hash, C> Shelf<T, C> {
         number
     }
 
-    pub(crate) fn get(&self, number: u32) -> &T {
+    /// The value of this number.
+    pub fn get(&self, number: u32) -> &T {
         &self.items[number as usize].0
     }
 
     pub(crate) fn card(&self, number: u32) -> &C {
         &self.items[number as usize].1
+    }
+}
+
+impl<T: Eq + Hash> Shelf<T, ()> {
+    /// The number of a value of which nothing else is to be known.
+    pub fn keep(&mut self, value: T) -> u32 {
+        self.put(value, |_| ())
     }
 }

@@ -3,21 +3,21 @@
 //! The generic checker lets a client outlive its node and a node come back; here a process is its
 //! client and a crash is for ever, as in the papers. And it must be possible to impose the
 //! responsiveness property physically: an answer that would end a query is held back until those
-//! have answered whom the asker always hears in time. Hence an explorer of its own: breadth first,
-//! participants and messages numbered, every step of a participant taken once and remembered,
-//! states known by a 64-bit hash. Each process has finitely many requests, so that there are no
-//! cycles and "nobody waits in a state without successors" is liveness.
+//! have answered whom the asker always hears in time. Hence a world of its own for the checker's
+//! search ([`quorate_check::walk`]): participants and messages numbered, every step of a
+//! participant taken once and remembered. Each process has finitely many requests, so that there
+//! are no cycles and "nobody waits in a state without successors" is liveness.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use quorate_check::{Lookup, Rules, Shelf, walk};
 use quorate_core::{
     Claim, ClaimId, Effect, EffectOf, Event, NodeId, NodeSet, Outbox, Protocol, Start, Units,
 };
 
 use super::reduced::Remembered;
 use super::script::seat;
-use super::seen::{Lookup, Seen, Shelf, hash};
 use crate::broadcast::Pool;
 
 pub(super) use super::reduced::Around;
@@ -90,8 +90,6 @@ pub(super) struct Scope {
     pub(super) heard_by: Vec<NodeSet>,
     /// Whether states are told apart only by what is still read (`reduced.rs`).
     pub(super) reduced: bool,
-    /// Whether the way to a violation is to be told.
-    pub(super) trail: bool,
     /// Whether everything that could be seen is to be told.
     pub(super) views: bool,
 }
@@ -100,7 +98,6 @@ pub(super) struct Scope {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) states: usize,
-    pub(super) transitions: u64,
     /// Transitions into the critical section that exist only because a crash is known.
     pub(super) reclaimed: u64,
     pub(super) false_suspicions: u64,
@@ -123,12 +120,29 @@ pub(super) struct State {
     pub(super) probes: u8,
 }
 
+impl State {
+    fn words(&self) -> Vec<u32> {
+        let nodes = self.nodes.iter().flat_map(|&(number, left)| [number, left.into()]);
+        let budget = u32::from_le_bytes([self.crashes, self.probes, 0, 0]);
+        nodes.chain(self.links).chain([budget]).collect()
+    }
+
+    fn of(words: &[u32]) -> State {
+        let (nodes, rest) = words.split_at(2 * NODES_MAX);
+        let (links, budget) = rest.split_at(NODES_MAX * NODES_MAX);
+        let [crashes, probes, ..] = budget[0].to_le_bytes();
+        let node = |place: usize| (nodes[2 * place], nodes[2 * place + 1] as u8);
+        let links = links.try_into().expect("as many as there were");
+        State { nodes: [0, 1, 2, 3].map(node), links, crashes, probes }
+    }
+}
+
 pub(super) const NODES_MAX: usize = 4;
 pub(super) const DEAD: u32 = u32::MAX;
 
 /// One thing that happens.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Happening {
+pub(super) enum Happening {
     Request(NodeId),
     Release(NodeId),
     Crash(NodeId),
@@ -169,9 +183,9 @@ pub(super) enum Cue {
 pub(super) struct Explorer<'a, P: Explored> {
     pub(super) scope: &'a Scope,
     pub(super) nodes: usize,
-    pub(super) participants: Shelf<P>,
-    pub(super) messages: Shelf<P::Message>,
-    pub(super) queues: Shelf<Vec<u32>>,
+    pub(super) participants: Shelf<P, ()>,
+    pub(super) messages: Shelf<P::Message, ()>,
+    pub(super) queues: Shelf<Vec<u32>, ()>,
     /// The number of an empty queue.
     pub(super) nothing: u32,
     /// By who, in which state, and what happened to it.
@@ -183,7 +197,7 @@ pub(super) struct Explorer<'a, P: Explored> {
 /// Explores everything.
 pub(super) fn every_history<P: Explored>(scope: &Scope) -> Found {
     let mut queues = Shelf::new();
-    let nothing = queues.put(Vec::new());
+    let nothing = queues.keep(Vec::new());
     let mut explorer = Explorer::<P> {
         scope,
         nodes: scope.requests.len(),
@@ -195,45 +209,39 @@ pub(super) fn every_history<P: Explored>(scope: &Scope) -> Found {
         remembered: Remembered::default(),
         found: Found::default(),
     };
-    explorer.run();
-    explorer.found
+    let walk = walk(&mut explorer);
+    let violation = walk.wrong.map(|(what, way)| explorer.told(what, way));
+    Found { states: walk.states, violation, ..explorer.found }
+}
+
+impl<P: Explored> Rules for Explorer<'_, P> {
+    type Happening = Happening;
+
+    fn first(&mut self) -> Vec<u32> {
+        self.begin().words()
+    }
+
+    fn happenings(&mut self, state: &[u32]) -> Vec<Happening> {
+        self.possible(&State::of(state))
+    }
+
+    fn after(&mut self, state: &[u32], happening: Happening) -> Result<Vec<u32>, String> {
+        Ok(self.made_to(&State::of(state), happening).words())
+    }
+
+    /// Laws about one state.
+    fn judge(&mut self, state: &[u32]) -> Option<String> {
+        self.wrong_in(&State::of(state))
+    }
+
+    /// Laws about a state after which nothing happens.
+    fn judge_end(&mut self, state: &[u32]) -> Option<String> {
+        self.wrong_at_the_end_in(&State::of(state))
+    }
 }
 
 impl<P: Explored> Explorer<'_, P> {
-    fn run(&mut self) {
-        let first = self.first();
-        let mut seen = Seen::new();
-        seen.insert(hash(&first));
-        let mut frontier = VecDeque::from([(first.clone(), 0_usize)]);
-        let mut trail: Vec<(usize, Happening)> = vec![(0, Happening::Request(NodeId(0)))];
-        while let Some((state, number)) = frontier.pop_front() {
-            let happenings = self.happenings(&state);
-            if happenings.is_empty()
-                && let Some(what) = self.judge_end(&state)
-            {
-                return self.tell(&first, &trail, number, None, what);
-            }
-            for happening in happenings {
-                let next = self.after(&state, happening);
-                self.found.transitions += 1;
-                if !seen.insert(hash(&next)) {
-                    continue;
-                }
-                if let Some(what) = self.judge(&next) {
-                    self.found.states = seen.count;
-                    return self.tell(&first, &trail, number, Some(happening), what);
-                }
-                if self.scope.trail {
-                    trail.push((number, happening));
-                }
-                let child = if self.scope.trail { trail.len() - 1 } else { 0 };
-                frontier.push_back((next, child));
-            }
-        }
-        self.found.states = seen.count;
-    }
-
-    fn first(&mut self) -> State {
+    fn begin(&mut self) -> State {
         let mut nodes = [(DEAD, 0); NODES_MAX];
         for (node, requests) in self.scope.requests.iter().enumerate() {
             let mut out = Outbox::new();
@@ -241,7 +249,7 @@ impl<P: Explored> Explorer<'_, P> {
             let is_alarm = |effect: &EffectOf<P>| matches!(effect, Effect::Arm { .. });
             assert!(out.effects().all(is_alarm), "nothing is said at first");
             if let Some(requests) = *requests {
-                nodes[node] = (self.participants.put(boot), requests);
+                nodes[node] = (self.participants.keep(boot), requests);
             }
         }
         let links = [self.nothing; NODES_MAX * NODES_MAX];
@@ -256,7 +264,7 @@ impl<P: Explored> Explorer<'_, P> {
         (number != DEAD).then(|| self.participants.get(number))
     }
 
-    fn happenings(&self, state: &State) -> Vec<Happening> {
+    fn possible(&self, state: &State) -> Vec<Happening> {
         let mut all = Vec::new();
         for node in (0..self.nodes).map(NodeId::from) {
             let Some(participant) = self.at(state, node) else { continue };
@@ -319,7 +327,7 @@ impl<P: Explored> Explorer<'_, P> {
         !missing.iter().any(is_due)
     }
 
-    fn after(&mut self, state: &State, happening: Happening) -> State {
+    fn made_to(&mut self, state: &State, happening: Happening) -> State {
         let mut next = state.clone();
         match happening {
             Happening::Crash(node) => {
@@ -338,7 +346,7 @@ impl<P: Explored> Explorer<'_, P> {
                 let mut message = self.take_off(&mut next, from, to, place);
                 if retold {
                     let sender = self.at(state, from).expect("only the living learn");
-                    message = self.messages.put(sender.retold(self.messages.get(message)));
+                    message = self.messages.keep(sender.retold(self.messages.get(message)));
                 }
                 self.step(&mut next, to, Cue::Hear(from, message));
             }
@@ -367,7 +375,7 @@ impl<P: Explored> Explorer<'_, P> {
         let link = &mut state.links[Self::link(from, to)];
         let mut queue = self.queues.get(*link).clone();
         let message = queue.remove(place);
-        *link = self.queues.put(queue);
+        *link = self.queues.keep(queue);
         message
     }
 
@@ -392,7 +400,7 @@ impl<P: Explored> Explorer<'_, P> {
                 if !self.scope.ordered {
                     queue.sort_unstable();
                 }
-                state.links[link] = self.queues.put(queue);
+                state.links[link] = self.queues.keep(queue);
             }
         }
     }
@@ -418,17 +426,16 @@ impl<P: Explored> Explorer<'_, P> {
         let mut sent = Vec::new();
         for effect in out.drain() {
             match effect {
-                Effect::Tell { to, message } => sent.push((to, self.messages.put(message))),
+                Effect::Tell { to, message } => sent.push((to, self.messages.keep(message))),
                 Effect::Anomaly { what, .. } => panic!("an anomaly: {what}"),
                 _ => {}
             }
         }
         let is_reclaimed = participant.reclaimed() > self.participants.get(before).reclaimed();
-        Outcome { after: self.participants.put(participant), sent: sent.into(), is_reclaimed }
+        Outcome { after: self.participants.keep(participant), sent: sent.into(), is_reclaimed }
     }
 
-    /// Laws about one state.
-    fn judge(&mut self, state: &State) -> Option<String> {
+    fn wrong_in(&mut self, state: &State) -> Option<String> {
         let all = || (0..self.nodes).map(NodeId::from);
         let alive = || all().filter_map(|node| Some((node, self.at(state, node)?)));
         let in_use: u32 = alive().map(|(_, participant)| participant.held()).sum();
@@ -455,8 +462,7 @@ impl<P: Explored> Explorer<'_, P> {
         None
     }
 
-    /// Laws about a state after which nothing happens.
-    fn judge_end(&self, state: &State) -> Option<String> {
+    fn wrong_at_the_end_in(&self, state: &State) -> Option<String> {
         for node in (0..self.nodes).map(NodeId::from) {
             let Some(participant) = self.at(state, node) else { continue };
             if participant.waits() {
@@ -471,34 +477,19 @@ impl<P: Explored> Explorer<'_, P> {
     }
 
     /// Tells the shortest way to a violation.
-    fn tell(
-        &mut self,
-        first: &State,
-        trail: &[(usize, Happening)],
-        number: usize,
-        last: Option<Happening>,
-        what: String,
-    ) {
-        let mut happenings: Vec<Happening> = last.into_iter().collect();
-        let mut number = if self.scope.trail { number } else { 0 };
-        while number > 0 {
-            let (parent, happening) = trail[number];
-            happenings.push(happening);
-            number = parent;
-        }
-        happenings.reverse();
+    fn told(&mut self, what: String, way: Vec<Happening>) -> (String, Vec<String>) {
         let mut lines = Vec::new();
-        let mut state = first.clone();
-        for happening in happenings {
+        let mut state = self.begin();
+        for happening in way {
             lines.push(self.line(&state, happening));
-            state = self.after(&state, happening);
+            state = self.made_to(&state, happening);
             let inside = |&node: &NodeId| self.at(&state, node).is_some_and(|p| p.held() > 0);
             let inside: NodeSet = (0..self.nodes).map(NodeId::from).filter(inside).collect();
             let line = lines.last_mut().expect("just pushed");
             line.push_str(&format!("  holders {inside}"));
         }
         lines.push(what.clone());
-        self.found.violation = Some((what, lines));
+        (what, lines)
     }
 
     fn line(&self, state: &State, happening: Happening) -> String {

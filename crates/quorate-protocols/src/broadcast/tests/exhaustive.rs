@@ -56,7 +56,6 @@ fn timer_free(requests: &str) -> Scope {
         probes: 0,
         heard_by: Heard::Ring.by(n),
         reduced: true,
-        trail: false,
         views: false,
         requests,
     }
@@ -72,7 +71,7 @@ fn holds<P: Explored>(scope: &Scope) -> Found {
 
 /// Explores a scope in which something must be found; gives what and the number of steps to it.
 fn finds<P: Explored>(scope: Scope) -> (String, usize) {
-    let found = every_history::<P>(&Scope { trail: true, ..scope });
+    let found = every_history::<P>(&scope);
     let (what, lines) = found.violation.expect("something is wrong here");
     (what, lines.len() - 1)
 }
@@ -288,7 +287,7 @@ fn errors_are_found_in_fewer_states() {
 #[test]
 fn without_responsiveness_a_unit_too_many_is_handed_out() {
     let scope = Scope { heard_by: Vec::new(), crashes: 0, ..timer_free("221") };
-    let found = every_history::<Weighted>(&Scope { trail: true, reduced: false, ..scope.clone() });
+    let found = every_history::<Weighted>(&Scope { reduced: false, ..scope.clone() });
     let transcript = include_str!("../../../testdata/broadcast/without_responsiveness.txt");
     assert_eq!(told(&found), transcript.trim_end());
     // The same world where suspects are never counted out.

@@ -12,14 +12,14 @@
 //! had misled it, so that responsiveness plays no part. How often anything happens is bounded, so
 //! that there are no cycles.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
+use quorate_check::{Rules, Shelf, walk};
 use quorate_core::{
     Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, NodeSet, Outbox, Protocol, Seat, Start,
     Units,
 };
 
-use super::seen::{Seen, Shelf, hash};
 use crate::broadcast::join::Membership;
 use crate::broadcast::message::first_life;
 use crate::broadcast::{Alarm, Deaths, Message, Pool, Reclaim, Weighted};
@@ -58,7 +58,7 @@ pub(super) struct Found {
     pub(super) violation: Option<Vec<String>>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 struct State {
     nodes: [Node; NODES],
     /// What is on its way, by number, from each node to each.
@@ -116,17 +116,52 @@ enum Happening {
 
 struct Explorer<'a> {
     scope: &'a Scope,
-    participants: Shelf<Weighted>,
-    messages: Shelf<Message>,
+    participants: Shelf<Weighted, ()>,
+    messages: Shelf<Message, ()>,
+    nodes: Shelf<Node, ()>,
+    queues: Shelf<Vec<u32>, ()>,
     found: Found,
 }
 
 pub(super) fn explored(scope: &Scope) -> Found {
-    let participants = Shelf::new();
-    let (messages, found) = (Shelf::new(), Found::default());
-    let mut explorer = Explorer { scope, participants, messages, found };
-    explorer.run();
-    explorer.found
+    let mut explorer = Explorer {
+        scope,
+        participants: Shelf::new(),
+        messages: Shelf::new(),
+        nodes: Shelf::new(),
+        queues: Shelf::new(),
+        found: Found::default(),
+    };
+    let walk = walk(&mut explorer);
+    let violation = walk.wrong.map(|(what, way)| explorer.told(what, way));
+    Found { states: walk.states, violation, ..explorer.found }
+}
+
+impl Rules for Explorer<'_> {
+    type Happening = Happening;
+
+    fn first(&mut self) -> Vec<u32> {
+        let first = self.begin();
+        self.words(first)
+    }
+
+    fn happenings(&mut self, state: &[u32]) -> Vec<Happening> {
+        self.possible(&self.state(state))
+    }
+
+    fn after(&mut self, state: &[u32], happening: Happening) -> Result<Vec<u32>, String> {
+        let mut next = self.state(state);
+        match self.happen(&mut next, happening) {
+            Some(anomaly) => Err(anomaly.to_owned()),
+            None => Ok(self.words(next)),
+        }
+    }
+
+    fn judge(&mut self, state: &[u32]) -> Option<String> {
+        let using = |node: &u32| self.nodes.get(*node).using.len();
+        let in_use: usize = state[..NODES].iter().map(using).sum();
+        (in_use > self.scope.pool.units as usize).then(|| format!("{in_use} in use"))
+    }
 }
 
 fn all() -> impl Iterator<Item = NodeId> {
@@ -134,33 +169,29 @@ fn all() -> impl Iterator<Item = NodeId> {
 }
 
 impl Explorer<'_> {
-    fn run(&mut self) {
-        let first = self.first();
-        let mut seen = Seen::new();
-        seen.insert(hash(&first));
-        let mut frontier = VecDeque::from([(first, 0)]);
-        let mut trail: Vec<(usize, Happening)> = vec![(0, Happening::Pass(NodeId(0)))];
-        while let Some((state, number)) = frontier.pop_front() {
-            for happening in self.happenings(&state) {
-                let mut next = state.clone();
-                let anomaly = self.happen(&mut next, happening);
-                if !seen.insert(hash(&next)) {
-                    continue;
-                }
-                trail.push((number, happening));
-                let in_use: usize = next.nodes.iter().map(|node| node.using.len()).sum();
-                if in_use > self.scope.pool.units as usize || anomaly.is_some() {
-                    let what = anomaly.map_or(format!("{in_use} in use"), str::to_owned);
-                    self.found.states = seen.count;
-                    return self.tell(&trail, what);
-                }
-                frontier.push_back((next, trail.len() - 1));
-            }
-        }
-        self.found.states = seen.count;
+    fn words(&mut self, state: State) -> Vec<u32> {
+        let State { nodes, links, suspicions, cuts, crashes } = state;
+        let mut words = nodes.map(|node| self.nodes.keep(node)).to_vec();
+        words.extend(links.into_iter().flatten().map(|queue| self.queues.keep(queue)));
+        words.push(u32::from_le_bytes([suspicions, cuts, crashes, 0]));
+        words
     }
 
-    fn first(&mut self) -> State {
+    fn state(&self, words: &[u32]) -> State {
+        let (nodes, rest) = words.split_at(NODES);
+        let (links, budget) = rest.split_at(NODES * NODES);
+        let [suspicions, cuts, crashes, _] = budget[0].to_le_bytes();
+        let queue = |from: usize, to: usize| self.queues.get(links[from * NODES + to]).clone();
+        State {
+            nodes: [0, 1, 2].map(|node| self.nodes.get(nodes[node]).clone()),
+            links: [0, 1, 2].map(|from| [0, 1, 2].map(|to| queue(from, to))),
+            suspicions,
+            cuts,
+            crashes,
+        }
+    }
+
+    fn begin(&mut self) -> State {
         let node = |node: NodeId| Node {
             participant: None,
             boot: 0,
@@ -184,7 +215,7 @@ impl Explorer<'_> {
         state
     }
 
-    fn happenings(&self, state: &State) -> Vec<Happening> {
+    fn possible(&self, state: &State) -> Vec<Happening> {
         let mut into = Vec::new();
         for id in all() {
             let node = &state.nodes[id.index()];
@@ -407,14 +438,14 @@ impl Explorer<'_> {
     ) -> Option<&'static str> {
         let life = participant.life;
         let is_fenced = self.scope.pool.reclaim == Reclaim::Fenced;
-        state.nodes[id.index()].participant = Some(self.participants.put(participant));
+        state.nodes[id.index()].participant = Some(self.participants.keep(participant));
         let mut anomaly = None;
         for effect in out.drain() {
             let now = state.nodes[id.index()].now;
             match effect {
                 Effect::Tell { to, message } => {
                     if state.nodes[to.index()].participant.is_some() {
-                        let message = self.messages.put(message);
+                        let message = self.messages.keep(message);
                         let queue = &mut state.links[id.index()][to.index()];
                         queue.push(message);
                         if !self.scope.ordered {
@@ -465,17 +496,10 @@ impl Explorer<'_> {
     }
 
     /// The shortest way to a violation, played again.
-    fn tell(&mut self, trail: &[(usize, Happening)], what: String) {
-        let mut happenings = Vec::new();
-        let mut number = trail.len() - 1;
-        while number > 0 {
-            let (parent, happening) = trail[number];
-            happenings.push(happening);
-            number = parent;
-        }
-        let mut state = self.first();
+    fn told(&mut self, what: String, way: Vec<Happening>) -> Vec<String> {
+        let mut state = self.begin();
         let mut lines = Vec::new();
-        for happening in happenings.into_iter().rev() {
+        for happening in way {
             let message = match happening {
                 Happening::Deliver { from, to, place } => {
                     let number = state.links[from.index()][to.index()][place];
@@ -488,7 +512,7 @@ impl Explorer<'_> {
             lines.push(format!("{happening:?}{message}  using {using:?}"));
         }
         lines.push(what);
-        self.found.violation = Some(lines);
+        lines
     }
 }
 

@@ -8,7 +8,6 @@ mod lives;
 mod reduced;
 mod scenarios;
 mod script;
-mod seen;
 mod simulated;
 mod told;
 mod unread;

@@ -10,10 +10,10 @@
 //!   at most there is nothing between what it knew then and what it knows now; and no worlds are
 //!   reduced this way in which somebody may be suspected falsely.
 
+use quorate_check::Lookup;
 use quorate_core::NodeId;
 
 use super::every::{Cue, DEAD, Explored, Explorer, NODES_MAX, State};
-use super::seen::Lookup;
 
 /// What there is around a participant, as far as that makes something unread. Sets are bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -97,7 +97,7 @@ impl<P: Explored> Explorer<'_, P> {
             Some(&cleared) => cleared,
             None => {
                 let cleared = self.participants.get(number).cleared(&around);
-                let cleared = self.participants.put(cleared);
+                let cleared = self.participants.keep(cleared);
                 self.remembered.cleared.insert(key, cleared);
                 cleared
             }
@@ -137,13 +137,13 @@ impl<P: Explored> Explorer<'_, P> {
         let receiver = self.participants.get(to);
         let wanted = |&message: &u32| {
             let wanted = receiver.wanted(&around, from, is_spent, self.messages.get(message));
-            wanted.map(|wanted| self.messages.put(wanted))
+            wanted.map(|wanted| self.messages.keep(wanted))
         };
         let mut kept: Vec<u32> = self.queues.get(queue).iter().filter_map(wanted).collect();
         if !self.scope.ordered {
             kept.sort_unstable();
         }
-        self.queues.put(kept)
+        self.queues.keep(kept)
     }
 
     /// Whether a process lives, wants nothing and will never want anything again.
