@@ -17,11 +17,6 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Whether what was found is what we expect.
-    pub fn is_as_expected(&self) -> bool {
-        self.found.as_ref().is_some_and(|found| found.verdict == self.statement.verdict)
-    }
-
     /// What is wrong, if anything is.
     pub fn complaint(&self) -> Option<String> {
         let Statement { id, verdict, evidence, .. } = self.statement;

@@ -331,11 +331,6 @@ impl Ring {
         self.watch.as_ref().map(|watch| watch.healed)
     }
 
-    /// Whether it was restarted less than one lease ago, so that the root makes no tokens.
-    pub fn is_blind(&self) -> bool {
-        self.blind
-    }
-
     fn tell(
         &mut self,
         seat: &Seat<'_, Ring>,
