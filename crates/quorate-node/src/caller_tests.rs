@@ -108,7 +108,7 @@ fn no_endpoint_is_missing_in_the_table() {
     let source = include_str!("api/mod.rs");
     let routes = source.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next());
     assert_eq!(listed, routes.collect());
-    let document: serde_json::Value = serde_json::from_str(&crate::openapi()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(crate::openapi()).unwrap();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys().map(|method| method.to_uppercase()) {
             let is_it = |row: &&(&str, &str, _)| (row.0, row.1) == (method.as_str(), path.as_str());

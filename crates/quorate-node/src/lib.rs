@@ -85,6 +85,6 @@ pub use planted::Bug;
 pub use protocols::{Promises, ProtocolDef};
 
 /// The OpenAPI document that every node serves.
-pub fn openapi() -> String {
-    api::openapi::document()
+pub fn openapi() -> &'static str {
+    api::openapi::DOCUMENT
 }

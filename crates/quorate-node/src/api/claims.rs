@@ -63,7 +63,7 @@ type Asked = Result<Query<Params>, QueryRejection>;
 type Answered = Result<Response, Failure>;
 
 /// Claims units.
-#[utoipa::path(put, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
+#[cfg_attr(test, utoipa::path(put, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
     params(
         ("pool" = String, Path), ("id" = String, Path, description = "128 random bits, in hex"),
         ("wait" = Option<String>, Query, description = "how long to wait for the grant: `10s`. \
@@ -88,7 +88,7 @@ type Answered = Result<Response, Failure>;
         (status = 503, description = "the node is stopping", body = Problem),
         (status = 504, description = "this node's deadline for it has passed, and another may have \
             renewed it: ask there", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn put(
     app: App,
     Path((pool, id)): Path<(String, String)>,
@@ -108,7 +108,7 @@ pub(crate) async fn put(
 }
 
 /// Says how a claim stands.
-#[utoipa::path(get, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
     params(
         ("pool" = String, Path), ("id" = String, Path),
         ("wait" = Option<String>, Query, description = "how long to wait while it waits"),
@@ -120,7 +120,7 @@ pub(crate) async fn put(
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
         (status = 504, description = "this node's deadline for it has passed, and another may have \
             renewed it: ask there", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn get(
     app: App,
     Path((pool, id)): Path<(String, String)>,
@@ -163,26 +163,26 @@ pub(crate) async fn get(
 }
 
 /// Says why a claim waits: how it stands, with `why`.
-#[utoipa::path(get, path = "/v1/pools/{pool}/claims/{id}/why", tag = "claims",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools/{pool}/claims/{id}/why", tag = "claims",
     params(("pool" = String, Path), ("id" = String, Path)),
     responses(
         (status = 200, description = "it does not wait", body = ClaimStatus),
         (status = 202, description = "it waits, and why", body = ClaimStatus),
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn why(app: App, path: Path<(String, String)>) -> Answered {
     get(app, path, Ok(Query(Params { wait: None, detach: None, why: Some(true) }))).await
 }
 
 /// Releases a claim, or cancels it if it waits, at all nodes. Repeating is harmless.
-#[utoipa::path(delete, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
+#[cfg_attr(test, utoipa::path(delete, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
     params(("pool" = String, Path), ("id" = String, Path)),
     responses(
         (status = 200, description = "it is over, and its id will not be granted for as long as \
             ids are remembered (10 min, or two of the longest leases), by no node but those in \
             `unheard`", body = ClaimStatus),
         (status = 404, description = "there is no such pool", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn delete(
     app: App,
     Path((pool, id)): Path<(String, String)>,
@@ -216,7 +216,7 @@ pub(crate) async fn delete(
 }
 
 /// Extends the lease of a claim.
-#[utoipa::path(post, path = "/v1/pools/{pool}/claims/{id}/renew", tag = "claims",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/pools/{pool}/claims/{id}/renew", tag = "claims",
     params(("pool" = String, Path), ("id" = String, Path)),
     request_body = RenewRequest,
     responses(
@@ -226,7 +226,7 @@ pub(crate) async fn delete(
         (status = 410, description = "the claim is over", body = Problem),
         (status = 504, description = "it was not extended, and the deadline you know of holds: \
             `Retry-After` says when to ask again, `detail` where", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn renew(
     app: App,
     Path((pool, id)): Path<(String, String)>,
@@ -262,7 +262,7 @@ pub(crate) async fn renew(
 
 /// Takes a claim back from its client. Its units return when the client releases it, or with its
 /// lease: until then it may be using them.
-#[utoipa::path(post, path = "/v1/pools/{pool}/claims/{id}/revoke", tag = "claims",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/pools/{pool}/claims/{id}/revoke", tag = "claims",
     params(("pool" = String, Path), ("id" = String, Path)),
     request_body = RevokeRequest,
     responses(
@@ -270,7 +270,7 @@ pub(crate) async fn renew(
         (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn revoke(
     app: App,
     Path((pool, id)): Path<(String, String)>,

@@ -28,13 +28,13 @@ use crate::views::Picture;
 type Answered = Result<Response, Failure>;
 
 /// Shows what a pool is, as somebody wrote it.
-#[utoipa::path(get, path = "/v1/pools/{pool}/definition", tag = "pools",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools/{pool}/definition", tag = "pools",
     params(("pool" = String, Path)),
     responses(
         (status = 200, description = "the definition", body = DefinitionView),
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 503, description = "the charter cannot be asked now", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn show(app: App, Path(pool): Path<String>) -> Answered {
     app.authorize(Some(&pool), Action::See)?;
     if let Some(def) = app.config.in_file(&pool) {
@@ -50,7 +50,7 @@ pub(crate) async fn show(app: App, Path(pool): Path<String>) -> Answered {
 }
 
 /// Makes a pool, while everything runs. Every node has it a moment later.
-#[utoipa::path(put, path = "/v1/pools/{pool}", tag = "pools",
+#[cfg_attr(test, utoipa::path(put, path = "/v1/pools/{pool}", tag = "pools",
     params(("pool" = String, Path),
         ("idempotency-key" = Option<String>, Header, description = "changes of one key are made \
             once: 1 to 32 hexadecimal digits, or a UUID")),
@@ -62,7 +62,7 @@ pub(crate) async fn show(app: App, Path(pool): Path<String>) -> Answered {
         (status = 409, description = "there is one already", body = Problem),
         (status = 503, description = "the charter cannot be asked now", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn create(
     app: App,
     Path(pool): Path<String>,
@@ -79,7 +79,7 @@ pub(crate) async fn create(
 
 /// Changes a pool, while everything runs: its units, the sizes of claims, who may pass whom. Every
 /// node has it a moment later.
-#[utoipa::path(patch, path = "/v1/pools/{pool}", tag = "pools",
+#[cfg_attr(test, utoipa::path(patch, path = "/v1/pools/{pool}", tag = "pools",
     params(("pool" = String, Path),
         ("idempotency-key" = Option<String>, Header, description = "changes of one key are made \
             once: 1 to 32 hexadecimal digits, or a UUID")),
@@ -93,7 +93,7 @@ pub(crate) async fn create(
             body = Problem),
         (status = 503, description = "the charter cannot be asked now", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn amend(
     app: App,
     Path(pool): Path<String>,
@@ -131,7 +131,7 @@ pub(crate) struct Deletion {
 /// Deletes a pool, while everything runs: it grants nothing any more, and claims that wait are
 /// refused. If anybody holds units of it, it is refused unless it is said what becomes of them. A
 /// name whose pool was deleted can be used again, and fences go on.
-#[utoipa::path(delete, path = "/v1/pools/{pool}", tag = "pools",
+#[cfg_attr(test, utoipa::path(delete, path = "/v1/pools/{pool}", tag = "pools",
     params(("pool" = String, Path),
         ("holders" = Option<String>, Query, description = "what becomes of those who hold units: \
             `drain`, they keep them until they give them back, or `revoke`"),
@@ -148,7 +148,7 @@ pub(crate) struct Deletion {
             body = Problem),
         (status = 503, description = "the charter cannot be asked now", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn delete(
     app: App,
     Path(pool): Path<String>,
@@ -224,7 +224,7 @@ async fn revoke_all(app: &App, pool: &str) -> Result<String, Problem> {
 }
 
 /// Makes all pools of a file that are not there and changes those that are others, or does nothing.
-#[utoipa::path(post, path = "/v1/pools", tag = "pools",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/pools", tag = "pools",
     params(("idempotency-key" = Option<String>, Header, description = "changes of one key are made \
         once: 1 to 32 hexadecimal digits, or a UUID")),
     request_body = ApplyRequest,
@@ -235,7 +235,7 @@ async fn revoke_all(app: &App, pool: &str) -> Result<String, Problem> {
         (status = 409, description = "one is there and is another", body = Problem),
         (status = 503, description = "the charter cannot be asked now", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn apply(app: App, OrderId(id): OrderId, bytes: Bytes) -> Answered {
     app.authorize(None, Action::Admin)?;
     let hall = charter(&app)?;

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use quorate_api::{AuditView, Check, GrantsView, HindranceKind, NodeView, Problem};
+#[cfg(test)] // Named by the OpenAPI document alone.
+use quorate_api::{AuditView, GrantsView, NodeView, Problem};
+use quorate_api::{Check, HindranceKind};
 
 use super::pools::look;
 use super::reply::{Failure, ok};
@@ -14,8 +16,8 @@ use crate::caller::{Action, Caller};
 use crate::engine::Request;
 
 /// How this node is.
-#[utoipa::path(get, path = "/v1/node", tag = "node",
-    responses((status = 200, description = "how this node is", body = NodeView)))]
+#[cfg_attr(test, utoipa::path(get, path = "/v1/node", tag = "node",
+    responses((status = 200, description = "how this node is", body = NodeView))))]
 pub(crate) async fn node(app: App) -> Result<Response, Failure> {
     let mut view = app.fetch(Request::Node).await?;
     discreet(&app, &mut view.checks);
@@ -34,8 +36,8 @@ pub(super) fn discreet(app: &App, checks: &mut [Check]) {
 }
 
 /// The process is not wedged. Never depends on peers: whoever answers, lives.
-#[utoipa::path(get, path = "/livez", tag = "node",
-    responses((status = 200, description = "the node lives")))]
+#[cfg_attr(test, utoipa::path(get, path = "/livez", tag = "node",
+    responses((status = 200, description = "the node lives"))))]
 pub(crate) async fn livez() -> &'static str {
     "ok\n"
 }
@@ -43,10 +45,10 @@ pub(crate) async fn livez() -> &'static str {
 /// The node can serve its clients: it sees most members, at least one of its pools in use can
 /// grant, and nothing of its own is the matter. Pools that grant nothing are named in check
 /// `pools`; `/readyz/pools/{pool}` tells of one alone.
-#[utoipa::path(get, path = "/readyz", tag = "node",
+#[cfg_attr(test, utoipa::path(get, path = "/readyz", tag = "node",
     params(("verbose" = Option<String>, Query, description = "list the checks")),
     responses((status = 200, description = "ready: some pool can grant, perhaps not every one"),
-        (status = 503, description = "not ready, and why")))]
+        (status = 503, description = "not ready, and why"))))]
 pub(crate) async fn readyz(app: App, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     let parts = || query.split('&');
@@ -80,12 +82,13 @@ pub(crate) async fn readyz_check(app: App, Path(name): Path<String>) -> Response
 }
 
 /// Whether this node can grant claims in one pool, whatever its other pools do.
-#[utoipa::path(get, path = "/readyz/pools/{pool}", tag = "node", params(("pool" = String, Path)),
+#[cfg_attr(test, utoipa::path(get, path = "/readyz/pools/{pool}", tag = "node",
+    params(("pool" = String, Path)),
     responses(
         (status = 200, description = "some claims can be granted, and which", body = GrantsView),
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 503, description = "none can be granted, and why", body = GrantsView),
-    ))]
+    )))]
 pub(crate) async fn readyz_pool(app: App, Path(pool): Path<String>) -> Result<Response, Failure> {
     let name = pool.clone();
     let mut view = app.fetch(|reply| Request::Grants { pool: name, reply }).await??;
@@ -116,19 +119,19 @@ fn stopped() -> Response {
 }
 
 /// Administrative acts, refusals and first uses of tokens at this node, as far as it remembers.
-#[utoipa::path(get, path = "/v1/audit", tag = "node",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/audit", tag = "node",
     responses(
         (status = 200, description = "what it remembers, the oldest first", body = AuditView),
         (status = 403, description = "not allowed to you", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn audit(app: App) -> Result<Response, Failure> {
     app.authorize(None, Action::Audit)?;
     Ok(ok(StatusCode::OK, &app.audit.view()))
 }
 
 /// What the node counts.
-#[utoipa::path(get, path = "/metrics", tag = "node",
-    responses((status = 200, description = "Prometheus text, or OpenMetrics if asked for")))]
+#[cfg_attr(test, utoipa::path(get, path = "/metrics", tag = "node",
+    responses((status = 200, description = "Prometheus text, or OpenMetrics if asked for"))))]
 pub(crate) async fn metrics(app: App, headers: HeaderMap) -> Result<Response, Failure> {
     app.authorize(None, Action::Measure)?;
     // Gauges are set when they are read; without an engine the last ones stand.

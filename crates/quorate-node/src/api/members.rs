@@ -4,9 +4,11 @@ use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
+#[cfg(test)] // Named by the OpenAPI document alone.
+use quorate_api::{BackupView, InviteView, JoinView};
 use quorate_api::{
-    BackupView, InviteRequest, InviteView, JoinRequest, JoinView, MemberRole, MemberRow,
-    MembersView, Problem, ProblemKind, RemoveRequest,
+    InviteRequest, JoinRequest, MemberRole, MemberRow, MembersView, Problem, ProblemKind,
+    RemoveRequest,
 };
 use quorate_core::NodeSet;
 
@@ -19,14 +21,14 @@ use crate::engine::Request;
 type Answered = Result<Response, Failure>;
 
 /// Lists the members of the cluster.
-#[utoipa::path(get, path = "/v1/members", tag = "members",
-    responses((status = 200, description = "all, as this node sees them", body = MembersView)))]
+#[cfg_attr(test, utoipa::path(get, path = "/v1/members", tag = "members",
+    responses((status = 200, description = "all, as this node sees them", body = MembersView))))]
 pub(crate) async fn list(app: App) -> Answered {
     Ok(ok(StatusCode::OK, &view(&app).await?))
 }
 
 /// Has a member give away what it decides, and decide nothing until this is taken back.
-#[utoipa::path(put, path = "/v1/members/{name}/drain", tag = "members",
+#[cfg_attr(test, utoipa::path(put, path = "/v1/members/{name}/drain", tag = "members",
     params(("name" = String, Path)),
     responses(
         (status = 200, description = "it decides nothing any more", body = MembersView),
@@ -36,7 +38,7 @@ pub(crate) async fn list(app: App) -> Answered {
             body = Problem),
         (status = 503, description = "no majority answers; nothing changed", body = Problem),
         (status = 504, description = "it is on its way", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn drain(app: App, Path(name): Path<String>) -> Answered {
     app.authorize(None, Action::Members)?;
     let done = match app.hall() {
@@ -47,7 +49,7 @@ pub(crate) async fn drain(app: App, Path(name): Path<String>) -> Answered {
 }
 
 /// Lets a member decide again.
-#[utoipa::path(delete, path = "/v1/members/{name}/drain", tag = "members",
+#[cfg_attr(test, utoipa::path(delete, path = "/v1/members/{name}/drain", tag = "members",
     params(("name" = String, Path)),
     responses(
         (status = 200, description = "it is given its share again, slowly", body = MembersView),
@@ -56,7 +58,7 @@ pub(crate) async fn drain(app: App, Path(name): Path<String>) -> Answered {
         (status = 409, description = "there is no charter, or it is being removed", body = Problem),
         (status = 503, description = "no majority answers; nothing changed", body = Problem),
         (status = 504, description = "what came of it is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn restore(app: App, Path(name): Path<String>) -> Answered {
     app.authorize(None, Action::Members)?;
     let done = match app.hall() {
@@ -67,7 +69,7 @@ pub(crate) async fn restore(app: App, Path(name): Path<String>) -> Answered {
 }
 
 /// Removes a member: it hands over what it decides, loses its vote, leaves, and is cut off.
-#[utoipa::path(post, path = "/v1/members/{name}/remove", tag = "members",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/members/{name}/remove", tag = "members",
     params(("name" = String, Path)), request_body = RemoveRequest,
     responses(
         (status = 200, description = "it is none any more", body = MembersView),
@@ -77,7 +79,7 @@ pub(crate) async fn restore(app: App, Path(name): Path<String>) -> Answered {
             says, and `force` does not say that it may", body = Problem),
         (status = 503, description = "no majority answers; nothing changed", body = Problem),
         (status = 504, description = "it is on its way", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn remove(app: App, Path(name): Path<String>, bytes: Bytes) -> Answered {
     app.authorize(None, Action::Members)?;
     let request: RemoveRequest = body(&bytes)?;
@@ -89,7 +91,7 @@ pub(crate) async fn remove(app: App, Path(name): Path<String>, bytes: Bytes) -> 
 }
 
 /// Lets a machine join under the name of a member that was removed, with an empty directory.
-#[utoipa::path(post, path = "/v1/members/{name}/readmit", tag = "members",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/members/{name}/readmit", tag = "members",
     params(("name" = String, Path)),
     responses(
         (status = 200, description = "it may join", body = MembersView),
@@ -98,7 +100,7 @@ pub(crate) async fn remove(app: App, Path(name): Path<String>, bytes: Bytes) -> 
         (status = 409, description = "there is no charter, or it is a member", body = Problem),
         (status = 503, description = "no majority answers; nothing changed", body = Problem),
         (status = 504, description = "what came of it is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn readmit(app: App, Path(name): Path<String>) -> Answered {
     app.authorize(None, Action::Members)?;
     let done = match app.hall() {
@@ -109,7 +111,7 @@ pub(crate) async fn readmit(app: App, Path(name): Path<String>) -> Answered {
 }
 
 /// Lets a machine join under this name, with the invitation that is answered.
-#[utoipa::path(post, path = "/v1/members/{name}/invite", tag = "members",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/members/{name}/invite", tag = "members",
     params(("name" = String, Path)), request_body = InviteRequest,
     responses(
         (status = 200, description = "it may join, once", body = InviteView),
@@ -119,7 +121,7 @@ pub(crate) async fn readmit(app: App, Path(name): Path<String>) -> Answered {
             files", body = Problem),
         (status = 503, description = "no majority answers; nothing changed", body = Problem),
         (status = 504, description = "what came of it is unknown: invite again", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn invite(app: App, Path(name): Path<String>, bytes: Bytes) -> Answered {
     app.authorize(None, Action::Members)?;
     private(&app)?;
@@ -133,7 +135,7 @@ pub(crate) async fn invite(app: App, Path(name): Path<String>, bytes: Bytes) -> 
 }
 
 /// Lets a machine in that shows an invitation: it needs no other right.
-#[utoipa::path(post, path = "/v1/join", tag = "members", request_body = JoinRequest,
+#[cfg_attr(test, utoipa::path(post, path = "/v1/join", tag = "members", request_body = JoinRequest,
     responses(
         (status = 200, description = "it is a member: everything that one needs, for it alone",
             body = JoinView),
@@ -143,7 +145,7 @@ pub(crate) async fn invite(app: App, Path(name): Path<String>, bytes: Bytes) -> 
         (status = 409, description = "another member has its name or its address", body = Problem),
         (status = 503, description = "no majority answers; nothing changed", body = Problem),
         (status = 504, description = "what came of it is unknown: ask again", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn join(app: App, bytes: Bytes) -> Answered {
     private(&app)?;
     let request: JoinRequest = body(&bytes)?;
@@ -173,13 +175,13 @@ fn private(app: &App) -> Result<(), Problem> {
 }
 
 /// Answers with the charter, for whoever keeps it against the day on which it is lost.
-#[utoipa::path(get, path = "/v1/charter/backup", tag = "members",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/charter/backup", tag = "members",
     responses(
         (status = 200, description = "all of it, as a majority confirms", body = BackupView),
         (status = 403, description = "not allowed to you", body = Problem),
         (status = 409, description = "there is no charter", body = Problem),
         (status = 503, description = "no majority answers", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn backup(app: App) -> Answered {
     app.authorize(None, Action::Members)?;
     let done = match app.hall() {
@@ -195,7 +197,7 @@ pub(crate) async fn backup(app: App) -> Answered {
 }
 
 /// Has the charter take over the pools that files let fixed nodes decide.
-#[utoipa::path(post, path = "/v1/charter/import", tag = "members",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/charter/import", tag = "members",
     responses(
         (status = 200, description = "the charter says who decides", body = MembersView),
         (status = 403, description = "not allowed to you", body = Problem),
@@ -203,7 +205,7 @@ pub(crate) async fn backup(app: App) -> Answered {
             member is not in it or does not answer; nothing changed", body = Problem),
         (status = 503, description = "no majority answers; nothing changed", body = Problem),
         (status = 504, description = "it is on its way, and goes on by itself", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn import(app: App) -> Answered {
     app.authorize(None, Action::Members)?;
     let done = match app.hall() {

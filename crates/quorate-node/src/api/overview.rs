@@ -68,7 +68,7 @@ pub(crate) struct Screen {
 type Asked = Result<Query<Screen>, QueryRejection>;
 
 /// Shows all of the cluster that fits on a screen.
-#[utoipa::path(get, path = "/v1/overview", tag = "overview",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/overview", tag = "overview",
     params(
         ("search" = Option<String>, Query, description = "only pools whose name contains this"),
         ("only" = Option<String>, Query,
@@ -87,17 +87,17 @@ type Asked = Result<Query<Screen>, QueryRejection>;
     responses(
         (status = 200, description = "the overview", body = Overview),
         (status = 404, description = "there is no such pool", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn overview(app: App, screen: Asked) -> Result<Response, Failure> {
     let Query(screen) = screen.map_err(|error| unreadable(&error))?;
     Ok(ok(StatusCode::OK, &draw(&app, &screen).await?))
 }
 
 /// Shows it again whenever something changes.
-#[utoipa::path(get, path = "/v1/overview/watch", tag = "overview",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/overview/watch", tag = "overview",
     responses((status = 200, description = "events named `overview`, at least one a second; \
         `problem` if there is no such pool, and then the rest", body = Overview,
-        content_type = "text/event-stream")))]
+        content_type = "text/event-stream"))))]
 pub(crate) async fn watch(app: App, screen: Asked) -> Result<Response, Failure> {
     let Query(screen) = screen.map_err(|error| unreadable(&error))?;
     let changes = app.changes(None)?;
@@ -245,12 +245,12 @@ fn patterns(app: &App, search: &str) -> Vec<PatternRow> {
 }
 
 /// Tells what happened in a pool, as far as nodes remember.
-#[utoipa::path(get, path = "/v1/pools/{pool}/history", tag = "pools",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools/{pool}/history", tag = "pools",
     params(("pool" = String, Path)),
     responses(
         (status = 200, description = "what happened, the oldest first", body = HistoryView),
         (status = 404, description = "there is no such pool", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn history(app: App, Path(pool): Path<String>) -> Result<Response, Failure> {
     app.pool(&pool)?;
     let (glances, surveys) = Glances::take(&app.config, look_with_past(&app, &pool).await?);
@@ -260,8 +260,9 @@ pub(crate) async fn history(app: App, Path(pool): Path<String>) -> Result<Respon
 }
 
 /// Finds the pool of a claim.
-#[utoipa::path(get, path = "/v1/claims/{id}", tag = "claims", params(("id" = String, Path)),
-    responses((status = 200, description = "the pools that know it", body = FoundView)))]
+#[cfg_attr(test, utoipa::path(get, path = "/v1/claims/{id}", tag = "claims",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "the pools that know it", body = FoundView))))]
 pub(crate) async fn find(app: App, Path(id): Path<String>) -> Result<Response, Failure> {
     let id: quorate_api::ClaimId =
         id.parse().map_err(|error: quorate_api::ClaimIdError| bad_request(error.to_string()))?;

@@ -9,9 +9,10 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use quorate_api::{
-    FactView, HoldersView, OrderOutcome, PoolView, PoolsView, Problem, ProblemKind, QueueView,
-    RegisterView, RelabelRequest,
+    FactView, OrderOutcome, PoolView, PoolsView, Problem, ProblemKind, RelabelRequest,
 };
+#[cfg(test)] // Named by the OpenAPI document alone.
+use quorate_api::{HoldersView, QueueView, RegisterView};
 use quorate_charter::Group;
 use quorate_core::NodeId;
 use quorate_wire::order::{Done, Ordered, Outcome};
@@ -38,10 +39,10 @@ pub(crate) struct From {
 }
 
 /// Lists the pools, in the order of names: a thousand, and how many more there are.
-#[utoipa::path(get, path = "/v1/pools", tag = "pools",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools", tag = "pools",
     params(("after" = Option<String>, Query, description = "only those whose names come after \
         this one: the last one of the list before")),
-    responses((status = 200, description = "the pools", body = PoolsView)))]
+    responses((status = 200, description = "the pools", body = PoolsView))))]
 pub(crate) async fn list(app: App, query: Result<Query<From>, QueryRejection>) -> Answered {
     let Query(From { after }) = query.map_err(|error| unreadable(&error))?;
     let name = after.clone();
@@ -90,11 +91,12 @@ fn listed(app: &App, after: &str, used: Used) -> PoolsView {
 }
 
 /// Shows one pool with its counts.
-#[utoipa::path(get, path = "/v1/pools/{pool}", tag = "pools", params(("pool" = String, Path)),
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools/{pool}", tag = "pools",
+    params(("pool" = String, Path)),
     responses(
         (status = 200, description = "the pool", body = PoolView),
         (status = 404, description = "there is no such pool", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn one(app: App, Path(pool): Path<String>) -> Answered {
     let (def, picture) = look(&app, &pool).await?;
     if def.deleted && picture.holders(&def).holders.is_empty() {
@@ -108,12 +110,12 @@ pub(crate) async fn one(app: App, Path(pool): Path<String>) -> Answered {
 }
 
 /// Lists who holds units.
-#[utoipa::path(get, path = "/v1/pools/{pool}/holders", tag = "pools",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools/{pool}/holders", tag = "pools",
     params(("pool" = String, Path)),
     responses(
         (status = 200, description = "who holds, the longest first", body = HoldersView),
         (status = 404, description = "there is no such pool", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn holders(app: App, Path(pool): Path<String>) -> Answered {
     let (def, picture) = look(&app, &pool).await?;
     Ok(ok(StatusCode::OK, &picture.holders(&def)))
@@ -130,14 +132,14 @@ pub(crate) struct After {
 
 /// Tells what this node granted to its clients and what became of it, in order: the last thousand
 /// events. In a pool that is durable they survive restarts.
-#[utoipa::path(get, path = "/v1/pools/{pool}/grants", tag = "pools",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools/{pool}/grants", tag = "pools",
     params(("pool" = String, Path),
         ("after" = Option<u64>, Query, description = "only what came after the event of this \
             number")),
     responses(
         (status = 200, description = "grants and their ends, in order", body = RegisterView),
         (status = 404, description = "there is no such pool", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn grants(
     app: App,
     Path(pool): Path<String>,
@@ -149,12 +151,12 @@ pub(crate) async fn grants(
 }
 
 /// Lists who waits.
-#[utoipa::path(get, path = "/v1/pools/{pool}/queue", tag = "pools",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools/{pool}/queue", tag = "pools",
     params(("pool" = String, Path)),
     responses(
         (status = 200, description = "who waits, the next one first", body = QueueView),
         (status = 404, description = "there is no such pool", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn queue(app: App, Path(pool): Path<String>) -> Answered {
     let (_, picture) = look(&app, &pool).await?;
     Ok(ok(StatusCode::OK, &picture.waiting()))
@@ -163,7 +165,7 @@ pub(crate) async fn queue(app: App, Path(pool): Path<String>) -> Answered {
 /// Takes a unit out of service: nobody is granted it any more, and whoever holds it keeps it until
 /// it is done. Claims that can never be granted without it are refused. It lasts until it is
 /// undone, or until the node that decides restarts, unless the pool is durable.
-#[utoipa::path(put, path = "/v1/pools/{pool}/units/{unit}/drain", tag = "pools",
+#[cfg_attr(test, utoipa::path(put, path = "/v1/pools/{pool}/units/{unit}/drain", tag = "pools",
     params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number"),
         ("idempotency-key" = Option<String>, Header, description = "orders of one key are carried \
             out once: 1 to 32 hexadecimal digits, or a UUID")),
@@ -177,13 +179,13 @@ pub(crate) async fn queue(app: App, Path(pool): Path<String>) -> Answered {
         (status = 503, description = "it is the charter's, which cannot be asked now",
             body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn drain(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
     order(app, path, id, "drain units", |unit| Ordered::Drain { unit }).await
 }
 
 /// Brings a drained unit back.
-#[utoipa::path(delete, path = "/v1/pools/{pool}/units/{unit}/drain", tag = "pools",
+#[cfg_attr(test, utoipa::path(delete, path = "/v1/pools/{pool}/units/{unit}/drain", tag = "pools",
     params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number"),
         ("idempotency-key" = Option<String>, Header, description = "orders of one key are carried \
             out once: 1 to 32 hexadecimal digits, or a UUID")),
@@ -197,7 +199,7 @@ pub(crate) async fn drain(app: App, path: Path<(String, String)>, id: OrderId) -
         (status = 503, description = "it is the charter's, which cannot be asked now",
             body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
     order(app, path, id, "drain units", |unit| Ordered::Restore { unit }).await
 }
@@ -206,7 +208,7 @@ pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId)
 /// keep their place, and those that can never be granted now are refused. It lasts until it is
 /// changed again; in a pool that is not durable, a restart of the node that decides brings back the
 /// labels of the configuration.
-#[utoipa::path(put, path = "/v1/pools/{pool}/units/{unit}/labels", tag = "pools",
+#[cfg_attr(test, utoipa::path(put, path = "/v1/pools/{pool}/units/{unit}/labels", tag = "pools",
     params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number"),
         ("idempotency-key" = Option<String>, Header, description = "orders of one key are carried \
             out once: 1 to 32 hexadecimal digits, or a UUID")),
@@ -221,7 +223,7 @@ pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId)
         (status = 503, description = "it is the charter's, which cannot be asked now",
             body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn relabel(
     app: App,
     path: Path<(String, String)>,
@@ -235,7 +237,7 @@ pub(crate) async fn relabel(
 }
 
 /// Gives a unit the labels of the configuration again.
-#[utoipa::path(delete, path = "/v1/pools/{pool}/units/{unit}/labels", tag = "pools",
+#[cfg_attr(test, utoipa::path(delete, path = "/v1/pools/{pool}/units/{unit}/labels", tag = "pools",
     params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number"),
         ("idempotency-key" = Option<String>, Header, description = "orders of one key are carried \
             out once: 1 to 32 hexadecimal digits, or a UUID")),
@@ -245,7 +247,7 @@ pub(crate) async fn relabel(
         (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn unlabel(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
     let what = |unit| Ordered::Relabel { unit, labels: None };
     order(app, path, id, "give units other labels", what).await
@@ -340,14 +342,14 @@ pub(super) fn outcome(app: &App, carried: Gathered<Done>) -> Result<Option<Outco
 
 /// Scrambles the state of this node's seat, to see the pool heal. For tests: while it heals, more
 /// units may be in use than there are.
-#[utoipa::path(post, path = "/v1/admin/pools/{pool}/corrupt", tag = "pools",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/admin/pools/{pool}/corrupt", tag = "pools",
     params(("pool" = String, Path)),
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
         (status = 400, description = "the protocol heals from no such thing", body = Problem),
         (status = 403, description = "not allowed, or not to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn corrupt(app: App, Path(pool): Path<String>) -> Answered {
     let name = pool.clone();
     app.authorize(Some(&pool), Action::Admin)?;
@@ -360,7 +362,8 @@ pub(crate) async fn corrupt(app: App, Path(pool): Path<String>) -> Answered {
 /// Says that a node which seems to have crashed is cut off from what the pool's units protect, so
 /// that this node need not count it any more. Say it to every node, and only when it is true: the
 /// units are given to others at once.
-#[utoipa::path(post, path = "/v1/admin/pools/{pool}/nodes/{node}/fence", tag = "pools",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/admin/pools/{pool}/nodes/{node}/fence",
+    tag = "pools",
     params(("pool" = String, Path), ("node" = String, Path)),
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
@@ -368,7 +371,7 @@ pub(crate) async fn corrupt(app: App, Path(pool): Path<String>) -> Answered {
             this", body = Problem),
         (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-    ))]
+    )))]
 pub(crate) async fn fence(app: App, Path((pool, node)): Path<(String, String)>) -> Answered {
     let name = pool.clone();
     app.authorize(Some(&pool), Action::Admin)?;

@@ -19,18 +19,18 @@ use crate::app::App;
 const QUEUE: usize = 64;
 
 /// Watches all pools.
-#[utoipa::path(get, path = "/v1/watch", tag = "watch",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/watch", tag = "watch",
     responses((status = 200, description = "events named `change`; `missed` says how many were \
-        lost to a slow reader", body = Change, content_type = "text/event-stream")))]
+        lost to a slow reader", body = Change, content_type = "text/event-stream"))))]
 pub(crate) async fn all(app: App) -> Result<impl IntoResponse, Failure> {
     Ok(events(app, None)?)
 }
 
 /// Watches one pool.
-#[utoipa::path(get, path = "/v1/pools/{pool}/watch", tag = "watch",
+#[cfg_attr(test, utoipa::path(get, path = "/v1/pools/{pool}/watch", tag = "watch",
     params(("pool" = String, Path)),
     responses((status = 200, description = "as `/v1/watch`, of one pool", body = Change,
-        content_type = "text/event-stream")))]
+        content_type = "text/event-stream"))))]
 pub(crate) async fn pool(app: App, Path(pool): Path<String>) -> Result<impl IntoResponse, Failure> {
     app.pool(&pool)?;
     Ok(events(app, Some(pool))?)

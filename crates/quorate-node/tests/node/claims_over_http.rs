@@ -213,7 +213,7 @@ async fn health_and_pages() {
 fn every_call_has_its_place_in_the_documentation() {
     let page = include_str!("../../../../docs/http.md");
     let document: serde_json::Value =
-        serde_json::from_str(&quorate_node::openapi()).expect("a document");
+        serde_json::from_str(quorate_node::openapi()).expect("a document");
     let paths = document["paths"].as_object().expect("paths");
     let mut calls = 0;
     for (path, methods) in paths {
@@ -226,9 +226,4 @@ fn every_call_has_its_place_in_the_documentation() {
         }
     }
     assert!(calls > 20, "{calls}");
-}
-
-#[test]
-fn the_openapi_document_is_the_one_on_file() {
-    expect_test::expect_file!["openapi.json"].assert_eq(&quorate_node::openapi());
 }

@@ -213,14 +213,14 @@ fn new_id() -> ClaimId {
 }
 
 /// A machine wants to reboot.
-#[utoipa::path(post, path = "/v1/pre-reboot", tag = "gateways",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/pre-reboot", tag = "gateways",
     params(("fleet-lock-protocol" = String, Header, description = "`true`")),
     responses(
         (status = 200, description = "it has a slot of its group, now or since it asked before"),
         (status = 423, description = "all slots are taken: ask again, its place is kept"),
         (status = 400, description = "no such group, or no such request"),
         (status = 503, description = "too few nodes answer"),
-    ))]
+    )))]
 pub(crate) async fn pre_reboot(app: App, headers: HeaderMap, bytes: Bytes) -> Response {
     match Machine::read(&app, &headers, &bytes) {
         Ok(machine) => machine.lock().await.unwrap_or_else(|problem| refuse(&problem)),
@@ -229,13 +229,13 @@ pub(crate) async fn pre_reboot(app: App, headers: HeaderMap, bytes: Bytes) -> Re
 }
 
 /// A machine is back, and gives its slot back if it has one.
-#[utoipa::path(post, path = "/v1/steady-state", tag = "gateways",
+#[cfg_attr(test, utoipa::path(post, path = "/v1/steady-state", tag = "gateways",
     params(("fleet-lock-protocol" = String, Header, description = "`true`")),
     responses(
         (status = 200, description = "it holds no slot, and a quorum has written that down"),
         (status = 400, description = "no such group, or no such request"),
         (status = 503, description = "too few nodes answer: say it again"),
-    ))]
+    )))]
 pub(crate) async fn steady_state(app: App, headers: HeaderMap, bytes: Bytes) -> Response {
     match Machine::read(&app, &headers, &bytes) {
         Ok(machine) => machine.unlock().await.unwrap_or_else(|problem| refuse(&problem)),
