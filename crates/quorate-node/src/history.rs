@@ -129,6 +129,14 @@ impl History {
         }
     }
 
+    /// Nothing happens in a pool for a while: gives back room that its past does not need.
+    pub(crate) fn rest(&mut self, seat: usize) {
+        if let Some(past) = self.pools.get_mut(seat) {
+            past.records.shrink_to_fit();
+            past.buckets.shrink_to_fit();
+        }
+    }
+
     /// Pools were made, which nobody uses yet: none of them has a past of its own.
     pub(crate) fn note_made(&mut self, first: &str, more: &[String]) {
         let brief = Brief {
@@ -210,6 +218,13 @@ impl History {
     /// The last records of a pool, the oldest first.
     pub(crate) fn records(&self, seat: usize, most: usize) -> Vec<Record> {
         self.pools.get(seat).map_or_else(Vec::new, |past| last(&past.records, most))
+    }
+
+    /// How many more records would fit where those of a pool are.
+    #[cfg(test)]
+    pub(crate) fn room(&self, seat: usize) -> usize {
+        let records = &self.pools[seat].records;
+        records.capacity() - records.len()
     }
 
     /// The last minutes of a pool.

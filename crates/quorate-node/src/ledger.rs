@@ -501,6 +501,17 @@ impl Ledger {
         self.count(id, made, Counts::default(), is);
     }
 
+    /// Gives back room that it does not need.
+    pub(crate) fn rest(&mut self) {
+        let Ledger { live, past, waiting, ends, .. } = self;
+        for shelf in [live, past].into_iter().filter(|shelf| shelf.is_empty()) {
+            *shelf = BTreeMap::new();
+        }
+        for order in [waiting, ends].into_iter().filter(|order| order.is_empty()) {
+            *order = BTreeSet::new();
+        }
+    }
+
     /// Forgets a claim that is over.
     pub(crate) fn forget(&mut self, id: &ClaimId) {
         self.past.remove(id);

@@ -99,6 +99,13 @@ impl Register {
         (number, written)
     }
 
+    /// Nothing happens in a pool for a while: gives back room that its lines do not need.
+    pub(crate) fn rest(&mut self, seat: usize) {
+        if let Some(lines) = self.pools.get_mut(seat) {
+            lines.shrink_to_fit();
+        }
+    }
+
     /// What happened in a pool, of this number if it has one, after the event of that number, the
     /// first first.
     pub(crate) fn after(

@@ -149,6 +149,8 @@ pub(crate) trait AnySeat: Send {
     fn kinds(&self) -> &'static [&'static str];
     /// Whether its shadow has something to answer.
     fn is_owed(&self) -> bool;
+    /// Nothing has happened to it for a while: gives back room that it does not need.
+    fn rest(&mut self);
 }
 
 /// A protocol that a node can run.
@@ -176,6 +178,10 @@ pub(crate) trait Runs: Wire + Sends + Send + 'static {
     fn take(_: &Self::Pool, bytes: &[u8]) -> Result<Self::Message, DecodeError> {
         Self::decode_message(bytes)
     }
+
+    /// Nothing happens for a while: gives back room that is not needed. It is the same afterwards.
+    fn rest(&mut self) {}
+
     /// The pool from now on, where so many are members; most pools have those of the file.
     fn grow(_: &mut Self::Pool, _members: usize) {}
     /// See [`quorate_core::Obeys::obey`]; most protocols obey nobody.
@@ -489,6 +495,19 @@ impl<P: Runs> AnySeat for Driver<P> {
 
     fn is_owed(&self) -> bool {
         self.participant.as_ref().is_some_and(Runs::is_owed)
+    }
+
+    fn rest(&mut self) {
+        if self.outbox.is_empty() {
+            self.outbox = Outbox::new();
+        }
+        if self.alarms.is_empty() {
+            (self.alarms, self.agenda) = (BTreeMap::new(), BTreeSet::new());
+        }
+        self.trace.events.shrink_to_fit();
+        if let Some(participant) = &mut self.participant {
+            participant.rest();
+        }
     }
 }
 

@@ -48,6 +48,7 @@ mod owners;
 mod pools;
 mod presence;
 mod readiness;
+mod rest;
 #[cfg(test)]
 mod shadow_tests;
 mod shadows;
@@ -101,6 +102,7 @@ pub(crate) use orders::{check_labels, current as current_labels};
 use owners::Owners;
 use pools::Pool;
 pub(crate) use pools::pool_view;
+use rest::RESTED;
 use suspicion::Watch;
 
 /// Commands taken at once, before links are flushed and alarms are looked at.
@@ -201,6 +203,9 @@ pub(crate) struct Engine {
     reading: Option<Reading>,
     /// Pools that granted nothing when they were looked at last.
     stalled: BTreeSet<usize>,
+    /// Pools that have not given back their room since something happened in them, and when that
+    /// was looked at last.
+    astir: VecDeque<(Moment, usize)>,
     history: History,
     register: Register,
     alarms: Alarms,
@@ -285,6 +290,7 @@ impl Engine {
             meters: PoolMeterCache::default(),
             reading: None,
             stalled: BTreeSet::new(),
+            astir: VecDeque::new(),
             history: History::default(),
             register: Register::recalled(journal.take_lines()),
             alarms: Alarms::default(),
@@ -414,6 +420,7 @@ impl Engine {
                     }
                     self.look_at_states(now);
                     self.forget_old(now);
+                    self.let_rest(now, RESTED);
                     self.alarms.set(now.after(HEARTBEAT), Due::Heartbeat);
                 }
             }
@@ -471,6 +478,7 @@ impl Engine {
         act: impl FnOnce(&mut dyn AnySeat, Moment, &mut Vec<SeatEffect>) -> Result<T, SeatError>,
     ) -> Result<T, SeatError> {
         let now = self.now();
+        self.stir(seat, now);
         let mut effects = std::mem::take(&mut self.effects);
         let result = act(&mut *self.pools[seat].seat, now, &mut effects);
         for effect in effects.drain(..) {

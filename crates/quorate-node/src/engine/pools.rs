@@ -16,6 +16,7 @@ use quorate_wire::survey::{
 
 use super::licences::Decides;
 use super::orders::own_labels;
+use super::rest::Stir;
 use super::states::State as SeatState;
 use super::{Engine, RecordError};
 use crate::admission;
@@ -66,10 +67,21 @@ pub(super) struct Pool {
     pub(super) stalled: bool,
     /// If this node decides over it where that may change.
     pub(super) decides: Option<Decides>,
+    pub(super) stir: Stir,
     stopped: Option<String>,
 }
 
 impl Pool {
+    /// Gives back room that it does not need.
+    pub(super) fn rest(&mut self) {
+        self.seat.rest();
+        self.ledger.rest();
+        self.held.shrink_to_fit();
+        if self.untold.is_empty() {
+            self.untold = BTreeSet::new();
+        }
+    }
+
     /// What this node knows of its units.
     pub(super) fn known(&self) -> Known<'_> {
         // What a pool of the charter is every node knows.
@@ -185,6 +197,7 @@ impl Engine {
             states: BTreeSet::new(),
             stalled: false,
             decides: None,
+            stir: Stir::default(),
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);

@@ -45,7 +45,7 @@ fn started(config: Config, boot: &Boot, journal: (Journal, Records)) -> Engine {
     Engine::new(config, metrics, changes, boot, journal, fatal, (planted, None)).unwrap()
 }
 
-fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
+pub(super) fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
     let (reply, answer) = oneshot::channel();
     let waiter =
         Waiter { received: clock::now(), to: Recipient::Http(Mailbox { reply, sender: None }) };

@@ -29,6 +29,10 @@ impl Runs for Central {
     fn relabelled(&self) -> Option<Relabelled<'_>> {
         Obeys::relabelled(self)
     }
+
+    fn rest(&mut self) {
+        Central::rest(self);
+    }
 }
 
 /// Orders would be forgotten with the next move: they are refused. In pools of the charter that
@@ -60,6 +64,10 @@ impl Runs for moving::Moving {
             Some(_) => quorate_wire::take_pinned(bytes),
             None => Self::decode_message(bytes),
         }
+    }
+
+    fn rest(&mut self) {
+        moving::Moving::rest(self);
     }
 
     fn grow(pool: &mut moving::Pool, members: usize) {

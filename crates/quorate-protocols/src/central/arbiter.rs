@@ -62,6 +62,18 @@ pub struct Record {
 }
 
 impl Arbiter {
+    /// Gives back room that it does not need while nothing happens. It is the same afterwards.
+    pub(crate) fn rest(&mut self) {
+        let Arbiter { entries, deeds, promised, .. } = self;
+        if entries.is_empty() {
+            *entries = BTreeMap::new();
+        }
+        if promised.is_empty() {
+            *promised = BTreeMap::new();
+        }
+        deeds.shrink_to_fit();
+    }
+
     pub(super) fn boot(
         seat: &Seat<'_, Central>,
         start: Start<Record>,

@@ -111,6 +111,15 @@ type Post<'a> = crate::post::Post<'a, Central>;
 type Seat<'a> = quorate_core::Seat<'a, Central>;
 
 impl Central {
+    /// For a driver in whose pools nothing happens for long: gives back room that is not needed.
+    /// The seat is the same afterwards.
+    pub fn rest(&mut self) {
+        self.requester.rest();
+        if let Some(arbiter) = &mut self.arbiter {
+            arbiter.rest();
+        }
+    }
+
     #[inline(always)]
     fn hear(&mut self, seat: &Seat<'_>, from: NodeId, message: Message, post: &mut Post<'_>) {
         if message.is_for_arbiter() {

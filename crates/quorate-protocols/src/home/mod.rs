@@ -226,6 +226,13 @@ impl<W> Phase<W> {
 }
 
 impl<A: Asks> Home<A> {
+    /// Gives back room that it does not need while nothing happens. It is the same afterwards.
+    pub(crate) fn rest(&mut self) {
+        if self.claims.is_empty() {
+            self.claims = BTreeMap::new();
+        }
+    }
+
     pub(crate) fn on_claim(&mut self, seat: &Seat<'_, A>, claim: &Claim, post: &mut Post<'_, A>) {
         let units = claim.wanted.units.get();
         let settled = units <= A::Protocol::capacity(seat.pool) || A::changes(seat.pool);

@@ -10,8 +10,8 @@ use quorate_core::{
     ClaimId, Moment, NodeId, NodeSet, Outbox, Shadow, Shares, Start, Tenure, Units,
 };
 
-use super::Pool;
 use super::message::{Books, Shown, Waiting};
+use super::{Moving, Pool};
 use crate::attempt::Asker;
 use crate::central::arbiter::Arbiter;
 use crate::central::booked::{Asking, Booked, State};
@@ -64,6 +64,18 @@ impl Stage {
     /// Whether it decides nothing yet.
     pub(super) fn waits(self) -> bool {
         matches!(self, Stage::Lull | Stage::Grace)
+    }
+}
+
+impl Moving {
+    /// As [`crate::central::Central::rest`].
+    pub fn rest(&mut self) {
+        self.requester.rest();
+        let Some(reign) = &mut self.reign else { return };
+        reign.arbiter.rest();
+        if reign.untold.is_empty() {
+            reign.untold = BTreeSet::new();
+        }
     }
 }
 
