@@ -1,12 +1,16 @@
 //! `quorate-lab bench crowd`: what many pools, many clients and long queues cost a node.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
+use quorate_api::link::{self, Ask, FromClient, FromNode, PREFACE, Request};
 use quorate_client::{Client, Grant};
 use serde::Serialize;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::local::{self, Kind};
 use super::measure::{self, Window};
@@ -25,7 +29,8 @@ use crate::commands::cluster::{self, Json};
 #[command(after_help = "\
 Examples:
   quorate-lab bench crowd
-  quorate-lab bench crowd --pools 1000000 --clients 10000 --json")]
+  quorate-lab bench crowd --pools 1000000 --clients 10000 --json
+  ulimit -n 300000; quorate-lab bench crowd --pools 1000000 --clients 100000")]
 pub(crate) struct Args {
     /// Pools in use at once.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
@@ -67,6 +72,8 @@ struct Report {
 }
 
 const WORKERS: usize = 64;
+/// Idle clients of one address.
+const PORTS: usize = 20_000;
 /// Claims that are few, and how many grants are measured.
 const FEW: u64 = 100;
 const GRANTS: u64 = 5_000;
@@ -108,7 +115,7 @@ async fn measure_all(args: &Args, node: &local::Cluster) -> anyhow::Result<Repor
     let beside_pools = cycles(node, &workers, span).await?;
     eprintln!("connecting {} clients", args.clients);
     let settled = memory()?;
-    let idle = connect(node, args.clients).await?;
+    let idle = idle(node, args.clients).await?;
     let with_clients = memory()?;
     let beside_clients = cycles(node, &workers, span).await?;
     drop(idle);
@@ -136,6 +143,31 @@ async fn connect(node: &local::Cluster, count: usize) -> anyhow::Result<Vec<Clie
     let mut clients = Vec::with_capacity(count);
     for _ in 0..count {
         clients.push(Client::connect(&node.servers).await?);
+    }
+    Ok(clients)
+}
+
+/// Clients that said who they are and do nothing. They come from several addresses of this machine,
+/// since one has no more than some ten thousand ports.
+async fn idle(node: &local::Cluster, count: usize) -> anyhow::Result<Vec<TcpStream>> {
+    let server: SocketAddr = node.servers[0].parse()?;
+    let mut hello = PREFACE.to_vec();
+    let ask = Ask::Hello { client: "idle".into() };
+    link::encode(&FromClient::Request(Request { number: 1, ask }), &mut hello);
+    let (mut clients, mut told) = (Vec::with_capacity(count), Vec::new());
+    for number in 0..count {
+        let socket = TcpSocket::new_v4()?;
+        let home = u32::from(Ipv4Addr::LOCALHOST) + 1 + (number / PORTS) as u32;
+        socket.bind((Ipv4Addr::from(home), 0).into())?;
+        let mut client = socket.connect(server).await?;
+        client.write_all(&hello).await?;
+        told.clear();
+        while link::decode::<FromNode>(&told)?.is_none() {
+            if client.read_buf(&mut told).await? == 0 {
+                bail!("the node took {number} clients and no more");
+            }
+        }
+        clients.push(client);
     }
     Ok(clients)
 }
