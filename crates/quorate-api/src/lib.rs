@@ -28,6 +28,7 @@ mod pool;
 mod problem;
 mod register;
 mod span;
+mod tokens;
 mod units;
 
 pub use audit::{AuditEvent, AuditKind, AuditView};
@@ -56,3 +57,4 @@ pub use pool::{
 pub use problem::{Problem, ProblemKind};
 pub use register::{GrantEvent, RegisterView};
 pub use span::{SpanError, format_span, parse_span};
+pub use tokens::{RightView, RightsView, TokenRequest, TokenView, TokensView};

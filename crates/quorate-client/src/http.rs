@@ -1,5 +1,7 @@
 //! Looking at pools, and what operators do: one HTTP request at a time, for tools in no hurry.
 
+mod tokens;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 

@@ -234,6 +234,28 @@ impl App {
         self.audit.act(Note { who, from, what, pool, about, result });
     }
 
+    /// The same caller, who has shown this token; before anybody is told that it is unknown, it is
+    /// made sure that it is not new.
+    pub(crate) async fn heard(&self, token: Option<&str>) -> Self {
+        let (Some(hall), true) = (&self.hall, self.may_be_new(token)) else {
+            return self.shown(token);
+        };
+        let sure = hall.hear_of_tokens().await;
+        match sure || !self.may_be_new(token) {
+            true => self.shown(token),
+            false => self.serving(Caller::Unheard),
+        }
+    }
+
+    /// Whether this is a token that this node does not know, and others may.
+    pub(crate) fn may_be_new(&self, token: Option<&str>) -> bool {
+        let shows = || self.caller.clone().shows(&self.config, token);
+        self.hall.is_some()
+            && token.is_some()
+            && self.config.guarded.now().is_some()
+            && shows() == Caller::Stranger(None)
+    }
+
     /// The same caller, who has shown this token.
     pub(crate) fn shown(&self, token: Option<&str>) -> Self {
         let caller = self.caller.clone().shows(&self.config, token);

@@ -36,7 +36,10 @@ pub(crate) enum Caller {
     /// Somebody who showed a token that gives no rights; and what is wrong with its form, if that
     /// is why.
     Stranger(Option<TokenError>),
-    /// Whoever has a token of the configuration.
+    /// Somebody who showed a token that this node does not know, while it cannot find out whether
+    /// that is new.
+    Unheard,
+    /// Whoever has a token of the configuration or of the charter.
     Holder(Arc<Permit>),
     /// Whoever has shown the administrator's token: this one.
     Bearer(Arc<AdminToken>),
@@ -102,6 +105,8 @@ pub(crate) enum Action {
     Audit,
     /// To change who belongs to the cluster.
     Members,
+    /// To see and change who is let in.
+    Tokens,
 }
 
 impl Action {
@@ -113,7 +118,7 @@ impl Action {
             Action::Read => &[Right::See, Right::Claim, Right::Revoke],
             Action::Claim => &[Right::Claim],
             Action::Revoke => &[Right::Revoke],
-            Action::Admin | Action::Audit | Action::Members => &[Right::Admin],
+            Action::Admin | Action::Audit | Action::Members | Action::Tokens => &[Right::Admin],
         }
     }
 
@@ -139,6 +144,7 @@ impl Action {
             Action::Admin => "admin",
             Action::Audit => "audit",
             Action::Members => "members",
+            Action::Tokens => "tokens",
         }
     }
 }
@@ -192,7 +198,7 @@ impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Caller::Anonymous => "anonymous",
-            Caller::Stranger(_) => "stranger",
+            Caller::Stranger(_) | Caller::Unheard => "stranger",
             Caller::Holder(permit) => &permit.name,
             Caller::Bearer(_) | Caller::Administrator => "administrator",
             #[cfg(test)]
@@ -208,6 +214,8 @@ pub(crate) enum Why {
     Nothing,
     /// It showed something else.
     Strange(Option<TokenError>),
+    /// It showed what may be new.
+    Unheard,
     /// What it showed does not go so far.
     Permit(Refusal),
     /// It is no administrator, where only those are told apart.
@@ -260,7 +268,8 @@ pub(crate) fn decide(
         Caller::Bearer(_) => Err(Why::Strange(None)),
         Caller::Anonymous => Err(Why::Nothing),
         Caller::Stranger(wrong) => Err(Why::Strange(*wrong)),
-        // Its token was taken out of the file, or changed, since it was let in.
+        Caller::Unheard => Err(Why::Unheard),
+        // Its token was taken away, or changed, since it was let in.
         Caller::Holder(permit) if !guarded.still(permit) => Err(Why::Strange(None)),
         Caller::Holder(permit) => {
             let now = since_1970();
@@ -281,7 +290,7 @@ pub(crate) fn decide(
 /// Whether what somebody was let in with still lets in, whatever it may do.
 ///
 /// # Errors
-/// It was taken out of the file, changed, or has expired.
+/// It was taken away, changed, or has expired; or nobody could say whether it lets in.
 pub(crate) fn let_in(config: &Config, caller: &Caller) -> Result<(), Why> {
     match caller {
         Caller::Holder(permit) => {
@@ -296,6 +305,7 @@ pub(crate) fn let_in(config: &Config, caller: &Caller) -> Result<(), Why> {
             }
         }
         Caller::Bearer(shown) if !is_current(config, shown) => Err(Why::Strange(None)),
+        Caller::Unheard => Err(Why::Unheard),
         _ => Ok(()),
     }
 }
@@ -308,7 +318,7 @@ fn is_current(config: &Config, shown: &AdminToken) -> bool {
 /// Where tokens have no rights: administrators are told apart from everybody else.
 fn decide_openly(config: &Config, caller: &Caller, action: Action) -> Result<(), Why> {
     let open = match action {
-        Action::Revoke | Action::Admin | Action::Audit | Action::Members => {
+        Action::Revoke | Action::Admin | Action::Audit | Action::Members | Action::Tokens => {
             config.guarded.admin().is_none()
         }
         _ => true,
@@ -338,6 +348,7 @@ impl Why {
             Why::Nothing => "no token",
             Why::Strange(Some(_)) => "no token of ours",
             Why::Strange(None) => "unknown token",
+            Why::Unheard => "token not heard of",
             Why::Permit(Refusal::Expired { .. }) => "expired",
             Why::Permit(Refusal::Hidden) => "hidden pool",
             Why::Permit(Refusal::Lacks(_)) => "lacks the right",
@@ -359,14 +370,19 @@ impl Why {
             ),
             (Why::Strange(Some(wrong)), _) => unknown(wrong.to_string()),
             (Why::Strange(None), _) => unknown("this cluster does not know the token".into()),
+            (Why::Unheard, _) => {
+                let text = "this node does not know the token, and no majority of the members \
+                            that vote answers, which could say whether it is new; nothing changed";
+                Problem::new(ProblemKind::Unavailable, text)
+            }
             (Why::Permit(Refusal::Expired { on }), _) => {
                 unknown(format!("this token expired on {on}"))
             }
             (Why::Permit(Refusal::Hidden), Some(pool)) => admission::unknown_pool(pool),
             (Why::Permit(Refusal::Hidden), None) => forbidden("this token may see no pool".into()),
-            (Why::Permit(Refusal::Lacks(right)), _) => forbidden(format!(
-                "this token lacks the right `{right}`: ask whoever keeps the configuration"
-            )),
+            (Why::Permit(Refusal::Lacks(right)), _) => {
+                forbidden(format!("this token lacks the right `{right}`: ask an administrator"))
+            }
             (Why::Permit(Refusal::TooMany { most }), _) => {
                 forbidden(format!("this token may claim at most {most} units at once"))
             }

@@ -87,8 +87,8 @@ async fn is_refused(app: &App, method: &str, path: &str, token: Option<&str>) ->
 async fn every_endpoint_asks_for_the_right_that_it_needs() {
     let node = node().await;
     for (method, path, needs) in ENDPOINTS {
-        let guarded =
-            matches!(needs, Some(Action::Revoke | Action::Admin | Action::Audit | Action::Members));
+        let of_all = matches!(needs, Some(Action::Audit | Action::Members | Action::Tokens));
+        let guarded = of_all || matches!(needs, Some(Action::Revoke | Action::Admin));
         let open = matches!(needs, None | Some(Action::Health));
         let anonymous = node.app().serving(Caller::Anonymous);
         assert!(!is_refused(&anonymous, method, path, Some(TOKEN)).await, "{method} {path}");
@@ -278,7 +278,8 @@ impl Tokens {
     fn walk(&self, needs: Option<Action>, of_a_pool: bool) -> Vec<(Option<String>, Answered)> {
         let open = matches!(needs, None | Some(Action::Health));
         let rights: &[Right] = match needs {
-            None | Some(Action::Health | Action::Admin | Action::Audit | Action::Members) => &[],
+            None | Some(Action::Health) => &[],
+            Some(Action::Admin | Action::Audit | Action::Members | Action::Tokens) => &[],
             Some(Action::See | Action::Measure) => &[Right::See],
             Some(Action::Read) => &[Right::See, Right::Claim, Right::Revoke],
             Some(Action::Claim) => &[Right::Claim],
@@ -294,7 +295,7 @@ impl Tokens {
         for (right, [here, there, old]) in &self.secrets {
             // The audit is of all pools, and these are for one.
             let enough = *right == Right::Admin
-                && !matches!(needs, Some(Action::Audit | Action::Members))
+                && !matches!(needs, Some(Action::Audit | Action::Members | Action::Tokens))
                 || rights.contains(right);
             let answered = if enough { Answered::Served } else { Answered::Forbidden };
             walk.push((Some(here.reveal().to_owned()), or(answered)));

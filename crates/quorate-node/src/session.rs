@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::admission;
 use crate::answers::{Answers, answers};
 use crate::app::App;
-use crate::caller::Caller;
+use crate::caller::{Action, Caller};
 use crate::clock;
 use crate::convert;
 use crate::engine::Ask;
@@ -48,7 +48,8 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
     stream.read_exact(&mut preface).await?;
     let (answers, queue) = answers();
     let guest = app.caller.clone();
-    let mut session = Session { app: app.clone(), guest, answers, client: String::new() };
+    let (client, introduced) = (String::new(), None);
+    let mut session = Session { app: app.clone(), guest, answers, client, introduced };
     let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
     let mut reads = 0_u32;
     let stop = app.clone();
@@ -76,7 +77,12 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
                 let mut heard = session.hear(&incoming, received);
                 while let Ok((used, Some(held))) = heard {
                     incoming.drain(..used);
-                    session.release(held).await;
+                    if let Err((number, problem)) = session.release(held).await {
+                        // It comes again, here or at another node.
+                        let last = refuse(stream, number, problem);
+                        let _ = tokio::time::timeout(FAREWELL, last).await;
+                        return Ok(());
+                    }
                     heard = session.hear(&incoming, received);
                 }
                 // Also what came before nonsense.
@@ -168,6 +174,9 @@ pub(crate) async fn first_number(stream: &mut Stream) -> Option<u64> {
 /// What the engine is asked about a claim, and who waits for the answer.
 type Asked = (String, ClaimId, Ask, Waiter);
 
+/// A greeting with a token that may be new: the number of the request, who it is, and the token.
+type Introduced = (u64, String, String);
+
 /// A request that has to wait for something before the engine is asked, if it is.
 struct Held {
     /// Nobody knows who asks: it is kept waiting if many such do.
@@ -181,6 +190,8 @@ struct Session {
     guest: Caller,
     answers: Answers,
     client: String,
+    /// Whoever waits until it is known whether its token is new.
+    introduced: Option<Introduced>,
 }
 
 impl Session {
@@ -202,6 +213,9 @@ impl Session {
             used += length;
             let shows = matches!(request.ask, LinkAsk::Introduce { .. });
             let asked = self.on_request(request, received);
+            if self.introduced.is_some() {
+                return Ok((used, Some(Held { strange: false, asked: None })));
+            }
             let strange = (shows || asked.is_some()) && !self.app.caller.is_known(&self.app.config);
             match asked {
                 asked if strange => return Ok((used, Some(Held { strange, asked }))),
@@ -217,13 +231,35 @@ impl Session {
     }
 
     /// Waits for what it takes, and goes on.
-    async fn release(&self, Held { strange, asked }: Held) {
+    ///
+    /// # Errors
+    /// It is not known who asks, and cannot be found out: the connection ends.
+    async fn release(&mut self, Held { mut strange, asked }: Held) -> Result<(), (u64, Problem)> {
+        if let Some((number, client, token)) = self.introduced.take() {
+            let app = self.app.serving(self.guest.clone()).heard(Some(&token)).await;
+            if app.caller == Caller::Unheard {
+                app.authorize(None, Action::See).map_err(|problem| (number, problem))?;
+            }
+            self.introduce(number, client, app);
+            strange = !self.app.caller.is_known(&self.app.config);
+        }
         if strange {
             self.app.strangers.keep_waiting(self.app.whence).await;
         }
         if let Some((pool, id, ask, waiter)) = asked {
             self.app.ask_for(pool, convert::claim_id(id), ask, waiter).await;
         }
+        Ok(())
+    }
+
+    /// Somebody greets who has shown a token.
+    fn introduce(&mut self, number: u64, client: String, app: App) -> Option<Asked> {
+        self.app = app;
+        if let Err(problem) = self.app.seated() {
+            self.app = self.app.serving(Caller::Anonymous);
+            return self.answer(number, Reply::Problem(problem));
+        }
+        self.on_hello(number, client)
     }
 
     /// What the engine is asked because of it, for whom; nothing if it is answered already. Without
@@ -234,12 +270,13 @@ impl Session {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
             LinkAsk::Hello { client } => return self.on_hello(number, client),
             LinkAsk::Introduce { client, token } => {
-                self.app = self.app.serving(self.guest.clone()).shown(Some(&token.0));
-                if let Err(problem) = self.app.seated() {
-                    self.app = self.app.serving(Caller::Anonymous);
-                    return self.answer(number, Reply::Problem(problem));
+                let guest = self.app.serving(self.guest.clone());
+                if guest.may_be_new(Some(&token.0)) {
+                    self.introduced = Some((number, client, token.0));
+                    return None;
                 }
-                return self.on_hello(number, client);
+                let app = guest.shown(Some(&token.0));
+                return self.introduce(number, client, app);
             }
             LinkAsk::Claim { pool, id, want } => {
                 let want = Want { client: self.client.clone(), ..want };

@@ -165,6 +165,13 @@ impl Digest {
     }
 }
 
+/// As the charter has it.
+impl From<[u8; 32]> for Digest {
+    fn from(bytes: [u8; 32]) -> Digest {
+        Digest(bytes)
+    }
+}
+
 impl FromStr for Digest {
     type Err = DigestError;
 

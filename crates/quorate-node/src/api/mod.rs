@@ -11,6 +11,7 @@ mod overview;
 mod page;
 mod pools;
 mod reply;
+mod tokens;
 mod watch;
 
 use std::convert::Infallible;
@@ -101,7 +102,7 @@ impl FromRequestParts<App> for App {
             Some(guest) => app.receiving(guest.clone()),
             None => app.clone(),
         };
-        let app = app.shown(token.as_deref());
+        let app = app.heard(token.as_deref()).await;
         app.seated()?;
         Ok(app)
     }
@@ -130,6 +131,7 @@ pub(crate) fn router(app: App) -> Router {
     let claim = put(claims::put).get(claims::get).delete(claims::delete);
     let pool = get(pools::one).put(definitions::create);
     let pool = pool.patch(definitions::amend).delete(definitions::delete);
+    let right = get(tokens::right).patch(tokens::set).delete(tokens::delete);
     Router::new()
         .route("/", get(page::page))
         .route("/docs", get(page::docs))
@@ -150,6 +152,10 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/join", post(members::join))
         .route("/v1/charter/backup", get(members::backup))
         .route("/v1/charter/import", post(members::import))
+        .route("/v1/tokens", get(tokens::list))
+        .route("/v1/tokens/{token}", get(tokens::show).put(tokens::put).delete(tokens::revoke))
+        .route("/v1/rights", get(tokens::rights))
+        .route("/v1/rights/{right}", right)
         .route("/v1/watch", get(watch::all))
         .route("/v1/overview", get(overview::overview))
         .route("/v1/overview/watch", get(overview::watch))

@@ -3,7 +3,7 @@
 use utoipa::OpenApi;
 use utoipa::openapi::{RefOr, Required};
 
-use crate::api::{claims, definitions, gateway, health, members, overview, pools, watch};
+use crate::api::{claims, definitions, gateway, health, members, overview, pools, tokens, watch};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -50,6 +50,14 @@ use crate::api::{claims, definitions, gateway, health, members, overview, pools,
         members::join,
         members::backup,
         members::import,
+        tokens::list,
+        tokens::show,
+        tokens::put,
+        tokens::revoke,
+        tokens::rights,
+        tokens::right,
+        tokens::set,
+        tokens::delete,
         overview::find,
         overview::overview,
         overview::watch,

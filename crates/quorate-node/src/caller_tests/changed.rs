@@ -137,3 +137,62 @@ fn what_a_running_node_cannot_take_up_is_named() {
     assert_eq!(guarded().differs(&slower), Some("suspect_after"));
     assert_eq!(guarded().differs(&guarded()), None);
 }
+
+#[test]
+fn tokens_of_the_charter_are_good_beside_those_of_a_file_which_counts() {
+    let (secret, own) = (Secret::random().unwrap(), Secret::random().unwrap());
+    let permit = |name: &str, may| quorate_trust::Permit {
+        may: [may].into_iter().collect(),
+        ..quorate_trust::Permit::everything(name)
+    };
+    let running = config("rights = {}").unwrap();
+    let guard = &running.guarded;
+    let shows = |secret: &Secret| Caller::Anonymous.shows(&running, Some(secret.reveal()));
+    assert_eq!(shows(&secret), Caller::Stranger(None));
+    guard.add(vec![(secret.digest(), permit("ci", Right::See))]);
+    let caller = shows(&secret);
+    let may = |action| authorize(&running, &caller, Some("p"), action).map_err(|why| why.kind);
+    assert_eq!(may(Action::See), Ok(()));
+    assert_eq!(may(Action::Claim), Err(ProblemKind::Forbidden));
+    guard.replace(&config("rights = { open_metrics = true }").unwrap().guarded);
+    assert_eq!(may(Action::See), Ok(()), "another file, and the charter as it was");
+    guard.add(vec![
+        (own.digest(), permit("b", Right::See)),
+        (secret.digest(), permit("ci", Right::See)),
+    ]);
+    assert_eq!(may(Action::See), Ok(()), "others came");
+    // Narrowed, and another secret under the name.
+    guard.add(vec![(secret.digest(), permit("ci", Right::Claim))]);
+    assert!(let_in(&running, &caller).is_err(), "whoever comes again may do that");
+    assert!(authorize(&running, &shows(&secret), Some("p"), Action::Claim).is_ok());
+    guard.add(vec![(own.digest(), permit("ci", Right::Claim))]);
+    assert_eq!(shows(&secret), Caller::Stranger(None));
+    assert!(matches!(shows(&own), Caller::Holder(_)));
+    // The file has that name, or that token.
+    let entry = |name: &str, secret: &Secret| {
+        let digest = secret.digest();
+        let token = format!("name = \"{name}\", sha256 = \"{digest}\", may = [], pools = []");
+        config(&format!("tokens = [{{ {token} }}]")).unwrap()
+    };
+    guard.replace(&entry("ci", &secret).guarded);
+    assert_eq!((shows(&own), guard.hidden()), (Caller::Stranger(None), vec!["ci".to_owned()]));
+    let Caller::Holder(file) = shows(&secret) else { panic!("the file's is good") };
+    assert_eq!(file.may, quorate_trust::Rights::NONE);
+    guard.replace(&entry("other", &own).guarded);
+    let Caller::Holder(file) = shows(&own) else { panic!("the file's is good") };
+    assert_eq!((&*file.name, guard.hidden()), ("other", vec!["ci".to_owned()]));
+    // Whether anybody is asked the file says.
+    guard.replace(&config("").unwrap().guarded);
+    assert_eq!((shows(&own), guard.hidden().len()), (Caller::Anonymous, 0));
+    assert!(authorize(&running, &Caller::Anonymous, Some("p"), Action::Claim).is_ok());
+}
+
+#[test]
+fn who_cannot_be_looked_up_is_told_so_and_not_that_its_token_is_wrong() {
+    let running = config("rights = {}").unwrap();
+    let said = authorize(&running, &Caller::Unheard, Some("p"), Action::See).unwrap_err();
+    assert_eq!(said.kind, ProblemKind::Unavailable);
+    assert!(said.detail.contains("no majority") && said.detail.contains("nothing changed"));
+    assert!(let_in(&running, &Caller::Unheard).is_err(), "its connection ends");
+    assert!(authorize(&running, &Caller::Unheard, None, Action::Health).is_ok());
+}

@@ -17,7 +17,7 @@ fn the_documentation_lists_every_endpoint_and_request_with_its_right() {
         Some(Action::Claim) => "`claim`",
         Some(Action::Revoke) => "`revoke`",
         Some(Action::Admin) => "`admin`",
-        Some(Action::Audit | Action::Members) => "`admin` on all pools",
+        Some(Action::Audit | Action::Members | Action::Tokens) => "`admin` on all pools",
     };
     let endpoints =
         ENDPOINTS.iter().map(|(method, path, needs)| (format!("{method} {path}"), *needs));

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     Amendments, FromCharter, Hall, Licence, Part, Seats, import, lead, leave, listen, members,
-    not_listed, shadows, term_of,
+    not_listed, shadows, term_of, trust,
 };
 use crate::clock;
 use crate::engine::Command;
@@ -48,6 +48,7 @@ pub(super) async fn run(
     tasks.spawn(lead::run(Arc::clone(&hall), part.clone()));
     tasks.spawn(shadows::run(Arc::clone(&hall), part.clone()));
     tasks.spawn(import::go_on(Arc::clone(&hall), part.clone()));
+    tasks.spawn(trust::learn(Arc::clone(&hall), part.clone()));
     let (returning, its) = (Arc::clone(&hall), part.clone());
     tasks.spawn(async move { leave::come_back(&returning, &its, me).await });
     let desk =
@@ -128,6 +129,7 @@ impl Desk {
         if self.told.as_ref().map(|told| told.version()) != Some(charter.version()) {
             self.hall.book.note_all(&charter, &self.hall.config);
             self.hall.note_removed(&charter, self.part.identity().member);
+            self.hall.let_in_by(&self.part);
             let seats = Arc::new(Seats::of(&charter, &self.hall.config));
             let amendments = Amendments::new(&charter, self.told.as_deref());
             let joined = not_listed(&charter, &self.hall.config);

@@ -20,6 +20,7 @@
 //! * `recover`: offline: it goes on from one store, or from a backup;
 //! * `shadows`: what this node's seats want said of their shadows;
 //! * `show`: what people see of it;
+//! * `trust`: tokens and rights that it has, and how those are changed;
 //! * `words`: what members say to each other beside the council's own questions.
 //!
 //! None of it is on the path of a claim.
@@ -38,6 +39,9 @@ mod shadows;
 mod show;
 #[cfg(test)]
 mod tests;
+mod trust;
+#[cfg(test)]
+mod trust_tests;
 mod words;
 
 use std::collections::BTreeMap;
@@ -276,8 +280,10 @@ pub(crate) struct Hall {
     wants: shadows::Wants,
     /// What files let it decide.
     pins: import::Unpinning,
-    /// When the last round began by which somebody made sure of that.
+    /// When the last round began by which somebody made sure that all of that was applied.
     caught_up: tokio::sync::Mutex<Option<Instant>>,
+    /// Whom the charter lets in, as far as this node knows.
+    trusted: trust::Trusted,
 }
 
 impl Hall {
@@ -303,6 +309,7 @@ impl Hall {
             wants: shadows::Wants::default(),
             pins: import::Unpinning::new(pins),
             caught_up: tokio::sync::Mutex::default(),
+            trusted: trust::Trusted::new(),
         }
     }
 

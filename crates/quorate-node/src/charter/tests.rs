@@ -7,7 +7,7 @@ use super::*;
 use crate::config::{Data, Past, PoolDef, Text};
 use crate::seat::{Origin, Place};
 
-fn text(node: &str) -> String {
+pub(super) fn text(node: &str) -> String {
     format!(
         "cluster = \"c\"\nepoch = 1\nnode = \"{node}\"\ndata_dir = \"unused\"\n\
          listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
@@ -17,10 +17,10 @@ fn text(node: &str) -> String {
 }
 
 /// A folder that is gone when the test is.
-struct Folder(std::path::PathBuf);
+pub(super) struct Folder(pub(super) std::path::PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub(super) fn new(name: &str) -> Folder {
         let name = format!("quorate-hall-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();

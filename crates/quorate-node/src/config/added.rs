@@ -222,6 +222,12 @@ impl Text {
         self.lines() + &format!("{FORMERLY} = {{ {past}\n")
     }
 
+    /// What the fields say.
+    pub(super) fn fields<T: serde::de::DeserializeOwned>(&self) -> Result<T, String> {
+        let read = self.0.clone().try_into();
+        read.map_err(|error: toml::de::Error| error.message().to_owned())
+    }
+
     /// With these fields instead, and without those.
     pub(crate) fn with(&self, fields: &Text, without: &[String]) -> Text {
         let mut all = self.0.clone();

@@ -93,6 +93,21 @@ pub(super) struct Token {
     pub(super) expires: Option<String>,
 }
 
+/// What tokens of the charter may do: the same without what is each token's own.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Right {
+    /// What they may do: see, claim, revoke, admin.
+    pub(super) may: Vec<String>,
+    /// In which pools: names, or patterns with one `*`.
+    pub(super) pools: Vec<String>,
+    /// Most units of one claim.
+    pub(super) most_units: Option<u32>,
+    /// What their clients may call themselves; without any, as the token is called.
+    #[serde(default)]
+    pub(super) clients: Vec<String>,
+}
+
 /// Where the audit goes.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]

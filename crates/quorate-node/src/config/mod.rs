@@ -35,6 +35,7 @@ pub use members::Members;
 pub(crate) use options::{Basis, Options, SHORTEST};
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
 pub use reserved::{Pattern, Reserved};
+pub(crate) use rights::permit;
 pub use rights::{Guard, Guarded};
 pub use tls::Tls;
 

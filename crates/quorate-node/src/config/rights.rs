@@ -1,11 +1,16 @@
-//! Whom a node knows, and what each may do: `[[tokens]]` and `[rights]`.
+//! Whom a node knows, and what each may do: `[[tokens]]` and `[rights]`, and what the charter adds
+//! to them.
+//!
+//! A file says who may do what at its machine, and whether that is asked at all. Tokens of the
+//! charter are good where it is. Where both name somebody, the file counts.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quorate_trust::{Date, Digest, Permit, Secret, is_name};
 use tokio::sync::watch;
 
-use super::{Secret as AdminToken, low};
+use super::{Secret as AdminToken, Text, low};
 
 /// Most tokens of a file: every request is compared with all of them.
 const TOKENS_MAX: usize = 1000;
@@ -18,6 +23,11 @@ pub struct Guard(watch::Sender<Rules>);
 struct Rules {
     /// What an administrator shows, if anything.
     admin: Option<Arc<AdminToken>>,
+    /// What the file says...
+    file: Option<Arc<Guarded>>,
+    /// ...what the charter adds to it...
+    chartered: Arc<Vec<(Digest, Permit)>>,
+    /// ...and both together.
     guarded: Option<Arc<Guarded>>,
     /// Why newer rules were not taken up, if the last were not.
     refused: Option<String>,
@@ -38,8 +48,10 @@ impl Guard {
         guarded: Option<Guarded>,
         handed: String,
     ) -> Guard {
-        let (admin, guarded) = (admin.map(Arc::new), guarded.map(Arc::new));
-        Guard(watch::Sender::new(Rules { admin, guarded, refused: None, handed: handed.into() }))
+        let (admin, file) = (admin.map(Arc::new), guarded.map(Arc::new));
+        let (guarded, handed) = (file.clone(), handed.into());
+        let chartered = Arc::default();
+        Guard(watch::Sender::new(Rules { admin, file, chartered, guarded, refused: None, handed }))
     }
 
     /// What the file of a member that joins says of who may do what: hashes of tokens, no token.
@@ -67,29 +79,66 @@ impl Guard {
         self.0.send_modify(|rules| rules.refused = Some(why));
     }
 
-    /// From now on this holds.
+    /// From now on this file holds. What the charter adds stays.
     pub(crate) fn replace(&self, other: &Guard) {
-        let new = other.0.borrow().clone();
-        let guarded = match (self.now(), &new.guarded) {
-            (Some(old), Some(new)) => Some(Arc::new(new.keeping(&old))),
-            (_, new) => new.clone(),
-        };
-        let Rules { admin, handed, .. } = new;
-        self.0.send_replace(Rules { admin, guarded, refused: None, handed });
+        let Rules { admin, file, handed, .. } = other.0.borrow().clone();
+        self.0.send_modify(|rules| {
+            let chartered = Arc::clone(&rules.chartered);
+            let guarded = together(&file, &chartered, &rules.guarded);
+            *rules = Rules { admin, file, chartered, guarded, refused: None, handed };
+        });
+    }
+
+    /// From now on the charter adds these.
+    pub(crate) fn add(&self, tokens: Vec<(Digest, Permit)>) {
+        self.0.send_modify(|rules| {
+            rules.chartered = Arc::new(tokens);
+            rules.guarded = together(&rules.file, &rules.chartered, &rules.guarded);
+        });
+    }
+
+    /// What the file says, if anybody is asked for anything.
+    pub(crate) fn file(&self) -> Option<Arc<Guarded>> {
+        self.0.borrow().file.clone()
+    }
+
+    /// The tokens of the charter that are not good here, since the file has something of their
+    /// name, or the same token.
+    pub(crate) fn hidden(&self) -> Vec<String> {
+        let rules = self.0.borrow();
+        let Some(file) = &rules.file else { return Vec::new() };
+        let hidden = rules
+            .chartered
+            .iter()
+            .filter(|(digest, permit)| file.names(&permit.name) || file.token(digest).is_some());
+        hidden.map(|(_, permit)| permit.name.clone()).collect()
     }
 
     /// Whose tokens and certificates' entries end, and on which day.
     pub fn expiries(&self) -> Vec<(String, Date)> {
         let Some(guarded) = self.now() else { return Vec::new() };
-        let tokens = guarded.tokens.iter().map(|(_, permit)| permit);
         let ends = |permit: &Arc<Permit>| Some((permit.name.clone(), permit.expires?));
-        tokens.chain(&guarded.certificates).filter_map(ends).collect()
+        guarded.permits().filter_map(ends).collect()
     }
 
     /// When the rules were replaced, from now on; only that, not what they are.
     pub(crate) fn news(&self) -> watch::Receiver<impl Sized + use<>> {
         self.0.subscribe()
     }
+}
+
+/// What a file and the charter say together. Whether anybody is asked for anything the file says.
+fn together(
+    file: &Option<Arc<Guarded>>,
+    chartered: &[(Digest, Permit)],
+    before: &Option<Arc<Guarded>>,
+) -> Option<Arc<Guarded>> {
+    let file = file.as_ref()?;
+    let all = file.with(chartered);
+    Some(Arc::new(match before {
+        Some(before) => all.keeping(before),
+        None => all,
+    }))
 }
 
 /// Who may do what, where that is not open to everybody.
@@ -151,13 +200,47 @@ impl Guarded {
         Ok(Some(Guarded { tokens: known, certificates: certified, open_metrics }))
     }
 
+    /// The same and these tokens, where nothing here has their name.
+    fn with(&self, chartered: &[(Digest, Permit)]) -> Guarded {
+        let mut all = self.clone();
+        let names: BTreeSet<&str> = self.permits().map(|permit| &*permit.name).collect();
+        for (digest, permit) in chartered {
+            if !names.contains(&*permit.name) && self.token(digest).is_none() {
+                all.tokens.push((*digest, Arc::new(permit.clone())));
+            }
+        }
+        all
+    }
+
+    /// All entries.
+    pub(crate) fn permits(&self) -> impl Iterator<Item = &Arc<Permit>> {
+        self.tokens.iter().map(|(_, permit)| permit).chain(&self.certificates)
+    }
+
+    /// The tokens.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = &Arc<Permit>> {
+        self.tokens.iter().map(|(_, permit)| permit)
+    }
+
+    /// Whether a token or a certificate has this name.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.permits().any(|permit| permit.name == name)
+    }
+
+    /// Whose token has this hash.
+    pub(crate) fn token(&self, digest: &Digest) -> Option<&Arc<Permit>> {
+        self.tokens.iter().find(|(known, _)| known.is(digest)).map(|(_, permit)| permit)
+    }
+
     /// Entries that did not change are the same ones as before: whoever was let in by one still is.
     /// A new secret under an old name is another entry, though it may do the same.
     fn keeping(&self, old: &Guarded) -> Guarded {
         let mut new = self.clone();
+        let before: BTreeMap<&str, &(Digest, Arc<Permit>)> =
+            old.tokens.iter().map(|token| (&*token.1.name, token)).collect();
         for (digest, permit) in &mut new.tokens {
-            let is_it = |(known, was): &&(Digest, _)| known.is(digest) && *was == *permit;
-            if let Some((_, was)) = old.tokens.iter().find(is_it) {
+            let was = before.get(&*permit.name);
+            if let Some((_, was)) = was.filter(|(known, was)| known.is(digest) && *was == *permit) {
                 *permit = Arc::clone(was);
             }
         }
@@ -171,8 +254,7 @@ impl Guarded {
 
     /// Whether somebody who was let in by this entry still is.
     pub(crate) fn still(&self, permit: &Arc<Permit>) -> bool {
-        let tokens = self.tokens.iter().map(|(_, known)| known);
-        tokens.chain(&self.certificates).any(|known| Arc::ptr_eq(known, permit))
+        self.permits().any(|known| Arc::ptr_eq(known, permit))
     }
 
     /// What the client of a certificate may do.
@@ -219,4 +301,16 @@ impl low::Token {
         };
         Ok((digest, permit))
     }
+}
+
+/// What a token of this name may do that has this right of the charter, read as a file's is.
+///
+/// # Errors
+/// No file could say that.
+pub(crate) fn permit(name: &str, right: &Text) -> Result<Permit, String> {
+    let right: low::Right = right.fields()?;
+    let low::Right { may, pools, most_units, clients } = right;
+    let (name, sha256, expires) = (name.to_owned(), None, None);
+    let token = low::Token { name, sha256, may, pools, most_units, clients, expires };
+    Ok(token.read()?.1)
 }

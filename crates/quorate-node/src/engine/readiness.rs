@@ -65,6 +65,8 @@ impl Engine {
             checks.push(check("charter", ok, why.unwrap_or_else(part)));
             // What a crash would cost is no reason to send clients away.
             checks.push(check("shadows", true, self.shadows_check()));
+            // Nor is that others decide who is let in here: with what it knows it goes on.
+            checks.push(check("tokens", true, self.tokens_check(hall.distrust())));
         }
         checks
     }
@@ -98,6 +100,19 @@ impl Engine {
         let more = if blocked > named.len() { ", ..." } else { "" };
         let text = format!("{blocked} of {all} grant nothing: {}{more}", named.join(", "));
         (blocked < looked_at, text)
+    }
+
+    /// Whether the tokens of the charter are good here.
+    fn tokens_check(&self, distrust: Option<&'static str>) -> String {
+        let hidden = self.config.guarded.hidden();
+        match (distrust, &hidden[..]) {
+            (Some(why), _) => why.to_owned(),
+            (None, []) => "as a majority confirmed them, and every change since".to_owned(),
+            (None, hidden) => format!(
+                "worth nothing here, since this node's file has the same name or token: {}",
+                hidden[..hidden.len().min(NAMED_MAX)].join(", ")
+            ),
+        }
     }
 
     /// Which pools would grant nothing for a lease if this node crashed.

@@ -24,6 +24,7 @@ mod relabel;
 mod release;
 mod renew;
 mod revoke;
+mod right;
 pub(crate) mod run;
 mod serve;
 mod service;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Cluster(disaster::Args),
     Cert(cert::Args),
     Token(token::Args),
+    Right(right::Args),
     Completions(completions::Args),
     #[command(name = "__man", hide = true)]
     Man(man::Args),
@@ -104,6 +106,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Cluster(args) => disaster::run(&args),
         Command::Cert(args) => cert::run(&args),
         Command::Token(args) => token::run(&args),
+        Command::Right(args) => right::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Exec(args) => run::exec(args),

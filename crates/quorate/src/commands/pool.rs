@@ -135,21 +135,21 @@ struct Delete {
     how: Changing,
 }
 
-/// On what condition a pool that is there changes, and who is asked.
+/// On what condition something that is there changes, and who is asked.
 #[derive(clap::Args, Debug)]
-struct Changing {
-    /// Only if this is its generation, as `quorate pool show` says it.
+pub(super) struct Changing {
+    /// Only if this is its generation, as `show` says it.
     #[arg(long, value_name = "N")]
-    if_generation: Option<u64>,
+    pub(super) if_generation: Option<u64>,
     /// Only say what would be done.
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     #[command(flatten)]
-    again: Again,
+    pub(super) again: Again,
     #[command(flatten)]
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
     #[command(flatten)]
-    json: Json,
+    pub(super) json: Json,
 }
 
 /// How a change is repeated.
@@ -315,7 +315,13 @@ fn fields(set: &[String]) -> anyhow::Result<String> {
     Ok(lines)
 }
 
-fn quoted(text: &str) -> String {
+/// A list of texts, as a file has it.
+pub(super) fn quoted_all(all: &[String]) -> String {
+    let all: Vec<String> = all.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", all.join(", "))
+}
+
+pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 

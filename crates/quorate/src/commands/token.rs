@@ -1,4 +1,7 @@
-//! `quorate token`: what a client shows to be let in.
+//! `quorate token`: what a client shows to be let in. Those for the nodes' files are here, those of
+//! the charter in `token/kept.rs`.
+
+mod kept;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,10 +10,14 @@ use anyhow::Context;
 use quorate_cli::cluster::{self, Json};
 use quorate_trust::{DAY, Date, NAME_MAX, Pattern, Right, Secret, is_name};
 
+pub(super) use self::kept::doubt;
 use super::keep::{self, Access};
 use crate::Outcome;
 
-/// Make tokens, which clients show to be let in.
+/// Make, list and take away tokens, which clients show to be let in.
+///
+/// In a cluster with a charter every node takes a token that `create` made, until `revoke` takes
+/// it away, and nothing is put into files (docs/rights.md). `new` prints an entry for files.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -19,10 +26,15 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
+    Create(kept::Create),
+    Rotate(kept::Rotate),
+    Revoke(kept::Revoke),
+    List(kept::List),
+    Show(kept::Show),
     New(New),
 }
 
-/// Make a token: the secret for its owner, and the entry for the nodes' configuration.
+/// Make a token for the nodes' files: the secret for its owner, and the entry.
 ///
 /// The secret is printed once, or written to a file, and kept nowhere: the entry has only its
 /// SHA-256. Put the entry into the file of every node, and send them SIGHUP. As soon as a file has
@@ -55,17 +67,34 @@ struct New {
     /// What its clients may call themselves, like 'ci@*'; without it they are called NAME.
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',', value_parser = Pattern::from_str)]
     clients: Vec<Pattern>,
+    #[command(flatten)]
+    life: Life,
+    /// Write the secret there, readable for you alone, and print only the entry.
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// How long a token is good.
+#[derive(clap::Args, Debug)]
+struct Life {
     /// After how many days it is worth nothing.
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
     /// It never expires.
     #[arg(long, conflicts_with = "days")]
     forever: bool,
-    /// Write the secret there, readable for you alone, and print only the entry.
-    #[arg(long, value_name = "FILE")]
-    secret_file: Option<PathBuf>,
-    #[command(flatten)]
-    json: Json,
+}
+
+impl Life {
+    /// The day from which it is worth nothing.
+    fn expires(&self) -> anyhow::Result<Option<String>> {
+        match self.forever {
+            true => Ok(None),
+            false => Ok(Some(Date::after(keep::now()? + DAY * self.days).to_string())),
+        }
+    }
 }
 
 /// An entry of the configuration.
@@ -92,24 +121,23 @@ struct Made {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.verb {
+        Verb::Create(args) => kept::create(args),
+        Verb::Rotate(args) => kept::rotate(args),
+        Verb::Revoke(args) => kept::revoke(args),
+        Verb::List(args) => kept::list(args),
+        Verb::Show(args) => kept::show(args),
         Verb::New(args) => new(args),
     }
 }
 
 fn new(args: &New) -> anyhow::Result<Outcome> {
     let secret = Secret::random().context("nothing was written")?;
-    let expires = match args.forever {
-        true => None,
-        false => Some(Date::after(keep::now()? + DAY * args.days).to_string()),
-    };
-    let mut may = args.may.clone();
-    may.sort_unstable();
-    may.dedup();
+    let expires = args.life.expires()?;
     let texts = |patterns: &[Pattern]| patterns.iter().map(ToString::to_string).collect();
     let entry = Entry {
         name: args.name.clone(),
         sha256: secret.digest().to_string(),
-        may: may.iter().map(ToString::to_string).collect(),
+        may: words(&args.may),
         pools: texts(&args.pools),
         most_units: args.most_units,
         clients: texts(&args.clients),
@@ -154,7 +182,15 @@ impl Entry {
     }
 }
 
-fn name(text: &str) -> Result<String, String> {
+/// Rights as they are written, the least first, each once.
+pub(super) fn words(may: &[Right]) -> Vec<String> {
+    let mut may = may.to_vec();
+    may.sort_unstable();
+    may.dedup();
+    may.iter().map(ToString::to_string).collect()
+}
+
+pub(super) fn name(text: &str) -> Result<String, String> {
     match is_name(text) {
         true => Ok(text.to_owned()),
         false => Err(format!("a name has 1 to {NAME_MAX} letters, digits, and . _ - :")),

@@ -20,30 +20,30 @@ use crate::ring::until;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_quorate");
 
 /// A machine, and the process of its node.
-struct Machine {
+pub(crate) struct Machine {
     name: String,
-    data: PathBuf,
-    clients: SocketAddr,
+    pub(crate) data: PathBuf,
+    pub(crate) clients: SocketAddr,
     peers: SocketAddr,
-    process: Option<Process>,
+    pub(crate) process: Option<Process>,
 }
 
 impl Machine {
-    fn new(folder: &Path, name: &str) -> Machine {
+    pub(crate) fn new(folder: &Path, name: &str) -> Machine {
         let (clients, peers) = (free_address(), free_address());
         let (name, data) = (name.to_owned(), folder.join(name));
         Machine { name, data, clients, peers, process: None }
     }
 
     /// `quorate serve` with these words.
-    fn serve(&self, words: &[&str]) -> Command {
+    pub(crate) fn serve(&self, words: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.arg("serve").args(words).arg("--data").arg(&self.data);
         command
     }
 
     /// The same for a machine that is none of a member yet.
-    fn begin(&self, words: &[&str]) -> Command {
+    pub(crate) fn begin(&self, words: &[&str]) -> Command {
         let mut command = self.serve(words);
         command.args(["--address", "127.0.0.1"]);
         command.args(["--clients-port", &self.clients.port().to_string()]);
@@ -51,7 +51,7 @@ impl Machine {
         command
     }
 
-    fn run(&mut self, mut command: Command) {
+    pub(crate) fn run(&mut self, mut command: Command) {
         let log = self.data.with_extension("log");
         let log = std::fs::OpenOptions::new().create(true).append(true).open(log);
         let log = log.expect("a log file");
@@ -59,19 +59,19 @@ impl Machine {
         self.process = Some(Process::new(command.spawn().expect("the command was built")));
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.data.with_extension("log")).unwrap_or_default()
     }
 
     /// What `quorate` with these words says to this machine's socket.
-    fn ask(&self, words: &[&str]) -> Output {
+    pub(crate) fn ask(&self, words: &[&str]) -> Output {
         let mut command = Command::new(PROGRAM);
         let socket = format!("unix:{}", self.data.join("quorate.sock").display());
         command.args(words).args(["--server", &socket]);
         tokio::task::block_in_place(|| command.output()).expect("the command was built")
     }
 
-    fn fine(&self, words: &[&str]) -> String {
+    pub(crate) fn fine(&self, words: &[&str]) -> String {
         let output = self.ask(words);
         assert!(output.status.success(), "{words:?}: {output:?}; {}", self.log());
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -87,7 +87,7 @@ impl Machine {
     }
 
     /// The invitations of these names.
-    fn invite(&self, names: &[&str]) -> Vec<String> {
+    pub(crate) fn invite(&self, names: &[&str]) -> Vec<String> {
         let said = self.fine(&[&["member", "invite"], names].concat());
         let line = |line: &str| {
             let line = line.strip_prefix("quorate serve --join '").expect("a command");
@@ -110,7 +110,7 @@ fn no_member(mut command: Command, why: &str) {
 }
 
 /// All of them see all of them, and so many vote.
-async fn whole(machines: &[&Machine], voters: usize) {
+pub(crate) async fn whole(machines: &[&Machine], voters: usize) {
     let sees = |machine: &&Machine| {
         machine.list().is_some_and(|view| {
             let is = |other: &&Machine| {
@@ -123,7 +123,7 @@ async fn whole(machines: &[&Machine], voters: usize) {
     until("all are there, and vote", || machines.iter().all(sees)).await;
 }
 
-async fn client(machines: &[&Machine], token: &str) -> Client {
+pub(crate) async fn client(machines: &[&Machine], token: &str) -> Client {
     let addresses: Vec<String> = machines.iter().map(|it| it.clients.to_string()).collect();
     loop {
         let token = Some(Token(token.to_owned()));

@@ -23,6 +23,7 @@
 //! | `rolling.rs` | nodes are restarted one after the other, and no job notices |
 //! | `sealed.rs` | nodes with certificates: the leader of the charter sleeps, is removed, and is cut off |
 //! | `shadows.rs` | whoever decides and its shadow are killed, and nobody waits for a lease |
+//! | `tokens.rs` | tokens are made, narrowed and taken away while nodes come and go |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `recovery.rs` | how long until a cluster grants again: measured, on request only |
@@ -70,6 +71,7 @@ mod rolling;
 mod sealed;
 mod shadows;
 mod standing;
+mod tokens;
 mod trial;
 
 use std::path::Path;
@@ -116,7 +118,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 23] = [
+const NAMES: [&str; 24] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -140,6 +142,7 @@ const NAMES: [&str; 23] = [
     "every_grant_and_claim_outlives_a_restart_of_all_nodes_in_turn",
     "a_cluster_of_files_gets_a_charter_and_nothing_is_given_away_early",
     "a_cluster_of_files_gets_a_charter_while_it_runs",
+    "every_node_obeys_what_became_of_a_token",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -225,6 +228,7 @@ fn main() {
     add(0, NAMES[20], Box::pin(fleet::restarts(NAMES[20], fleet::SMALL)));
     add(0, NAMES[21], Box::pin(majority::imported(NAMES[21])));
     add(2, NAMES[22], Box::pin(importing::running(NAMES[22])));
+    add(1, NAMES[23], Box::pin(tokens::tokens(NAMES[23])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {
