@@ -87,8 +87,10 @@ pub(crate) enum Happening {
         to: NodeId,
         forced: bool,
     },
-    /// The control plane says that the pool is another.
-    Amend,
+    /// The control plane says that the pool is another, or that there is one now.
+    Amend {
+        makes: bool,
+    },
     /// A node learns that it was changed so often.
     Learn {
         node: NodeId,
@@ -145,7 +147,7 @@ impl Action {
                     | Happening::Crash { .. }
                     | Happening::Suspect { .. }
                     | Happening::Commit { forced: false, .. }
-                    | Happening::Amend
+                    | Happening::Amend { makes: false }
                     | Happening::Name { .. }
                     | Happening::Strike { forced: false }
                     | Happening::Rehome { .. }

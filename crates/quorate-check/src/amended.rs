@@ -51,7 +51,8 @@ impl<P: Explorable> Model<'_, P> {
     pub(crate) fn amendments(&self, world: &World, into: &mut Vec<Happening>) {
         let chamber = self.parts.chambers.get(world.council());
         if chamber.amended.len() < self.scope.editions.len() {
-            into.push(Happening::Amend);
+            let makes = self.scope.is_made && chamber.amended.is_empty();
+            into.push(Happening::Amend { makes });
         }
         let newest = chamber.amended.len() as u8;
         for (node, member) in world.nodes().zip(&chamber.nodes) {

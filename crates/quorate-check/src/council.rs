@@ -19,7 +19,7 @@
 
 use std::time::Duration;
 
-use quorate_core::{Charter, Event, Explorable, Moment, NodeId, Protocol, Shadow, Tenure};
+use quorate_core::{Charter, Event, Explorable, Moment, NodeId, Shadow, Tenure};
 use quorate_laws::Breach;
 
 use crate::action::Happening;
@@ -28,7 +28,6 @@ use crate::model::Model;
 use crate::moments::{NOW, name, renumbered};
 use crate::parts::{Lapse, Parcel};
 use crate::scope::CLIENTS_MAX;
-use crate::sometimes::Sometimes;
 use crate::spans::{self, Carried, Promises};
 use crate::steps::{Cue, Stepper};
 use crate::world::{Misfortune, World};
@@ -402,7 +401,7 @@ impl<P: Explorable> Model<'_, P> {
                 chamber.log.push(chamber.succession(to, world.boot(to), flaw));
                 None
             }
-            Happening::Amend | Happening::Learn { .. } => {
+            Happening::Amend { .. } | Happening::Learn { .. } => {
                 self.chamber = Some(chamber);
                 return self.amended(world, happening);
             }
@@ -525,31 +524,6 @@ impl<P: Explorable> Model<'_, P> {
             let queue = world.queues()[place];
             let everybody = (1u16 << CLIENTS_MAX).wrapping_sub(1) as u8;
             world.queues_mut()[place] = self.expired(queue, everybody, (born, within));
-        }
-    }
-
-    /// Notes how a seat with holders in its books came to decide.
-    pub(crate) fn see_opening(&mut self, stepper: &Stepper, outcome: u32, cue: &Cue) {
-        let (Some(_), Some(before)) = (&self.scope.council, stepper.participant) else { return };
-        let after = self.steps.outcome(outcome).after;
-        let waits = |number: u32| {
-            let Stepper { node: me, boot, .. } = *stepper;
-            let now = quorate_core::Moment::ZERO;
-            let pool = self.scope.pool_of(stepper.edition);
-            let seat = quorate_core::Seat { me, boot, now, pool };
-            Protocol::health(self.parts.participants.get(number), &seat).in_grace
-        };
-        let has_holders = self.parts.participants.card(after).holders != 0;
-        let inherits =
-            matches!(cue, Cue::Step { event: Event::Charter(Charter::Inherited(..)), .. });
-        if has_holders && inherits && !waits(after) {
-            self.sightings.insert(Sometimes::ShadowOpened);
-        }
-        if has_holders && waits(before) && !waits(after) {
-            self.sightings.insert(match cue {
-                Cue::Step { event: Event::Ring(_), .. } => Sometimes::OpenedByTime,
-                _ => Sometimes::OpenedByWord,
-            });
         }
     }
 }

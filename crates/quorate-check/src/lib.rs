@@ -61,6 +61,7 @@ mod keeper;
 mod model;
 mod moments;
 mod numbers;
+mod openings;
 mod parts;
 mod report;
 mod scope;

@@ -248,7 +248,7 @@ impl<'a, P: Explorable> Model<'a, P> {
                 Some((node, Cue::Boot(start)))
             }
             Happening::Commit { .. }
-            | Happening::Amend
+            | Happening::Amend { .. }
             | Happening::Learn { .. }
             | Happening::Name { .. }
             | Happening::Strike { .. }

@@ -17,6 +17,8 @@ pub struct Scope<P: Protocol> {
     /// How the pool is changed while everything runs, one change after the other, if there is a
     /// council.
     pub editions: Vec<P::Pool>,
+    /// Whether there is no pool before its first change, which comes sooner or later.
+    pub is_made: bool,
     /// Every client and its one claim, in the order of their names.
     pub clients: Vec<ClientPlan>,
     /// Among how many draws the node of each client chooses when it claims, from zero up. Empty:
@@ -134,6 +136,7 @@ impl<P: Protocol> Scope<P> {
             nodes,
             pool,
             editions: Vec::new(),
+            is_made: false,
             clients,
             draws: Vec::new(),
             network: Network::Fifo,

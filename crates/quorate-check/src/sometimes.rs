@@ -33,11 +33,14 @@ pub enum Sometimes {
     MoreThanThereAre,
     /// Somebody uses units by a longer lease than the pool has since it was changed.
     LongerThanNow,
+    /// A pool that nobody used at the node that decides comes into use there after another node
+    /// decided, and opens at once.
+    OpenedUnused,
 }
 
 impl Sometimes {
     /// All of them.
-    pub const ALL: [Sometimes; 14] = [
+    pub const ALL: [Sometimes; 15] = [
         Sometimes::Enter,
         Sometimes::Full,
         Sometimes::Overtake,
@@ -52,6 +55,7 @@ impl Sometimes {
         Sometimes::ShadowOpened,
         Sometimes::MoreThanThereAre,
         Sometimes::LongerThanNow,
+        Sometimes::OpenedUnused,
     ];
 }
 
@@ -72,6 +76,7 @@ impl fmt::Display for Sometimes {
             Sometimes::ShadowOpened => "a shadow with holders takes over",
             Sometimes::MoreThanThereAre => "more units in use than there are",
             Sometimes::LongerThanNow => "a lease in force that is longer than the pool's",
+            Sometimes::OpenedUnused => "a pool that comes into use opens at once",
         })
     }
 }

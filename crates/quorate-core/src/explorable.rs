@@ -46,4 +46,9 @@ pub trait Explorable: Numbers + Protocol<Message: Numbers, Durable: Numbers> {
     fn is_licensed(&self) -> bool {
         false
     }
+
+    /// Whether its node has taken no seat in the pool yet, where it does that on demand.
+    fn is_unused(&self) -> bool {
+        false
+    }
 }

@@ -59,7 +59,7 @@
 //! | units that differ, units by name, bundles | central, table, arbiter | [`Wanted::lines`] |
 //! | holds without a lease | table | [`Wanted::standing`], [`Protocol::stands`] |
 //! | holders that can be asked to move | central | [`Effect::Move`], answered by [`Event::Renew`] |
-//! | deciders that change while everything runs | central | [`Event::Charter`], [`Effect::AskLicence`] |
+//! | deciders that change while everything runs | central | [`Event::Charter`], [`Effect::AskLicence`]; for seats that are taken on demand [`Decided`], [`NodeLicence`] |
 //! | units that are drained or get other labels | central | [`Obeys`] |
 //! | leases whose arithmetic is only an order | all | [`Lease`], [`Protocol::lease_end`], [`Explorable::promise`] |
 //! | starts from arbitrary states | ring | [`Corruptible`] |
@@ -79,6 +79,7 @@ mod lease;
 mod node;
 mod node_set;
 mod numbers;
+mod on_demand;
 mod outbox;
 mod protocol;
 mod shortage;
@@ -98,6 +99,7 @@ pub use lease::{Lease, Moment};
 pub use node::NodeId;
 pub use node_set::NodeSet;
 pub use numbers::{Number, Numbers};
+pub use on_demand::{Decided, NodeLicence, Unused};
 pub use outbox::{Drain, Outbox};
 pub use protocol::{Entry, Fact, Kept, LeaseEnd, Protocol, Purpose, Seat, Standing, Start};
 pub use shortage::{Obeys, Order, Relabelled, Shortage};

@@ -246,7 +246,12 @@ fn who_may_pass_whom_is_settled_anew() {
 }
 
 /// Each of two nodes has a client; the first decides, until the charter says otherwise.
-fn changing(wants: &[(NodeId, u32)], units: &[u32], moves: u8, budget: Budget) -> Scope<Moving> {
+pub(super) fn changing(
+    wants: &[(NodeId, u32)],
+    units: &[u32],
+    moves: u8,
+    budget: Budget,
+) -> Scope<Moving> {
     let mut world = under(scope(2, BOTH, budget), |council| council.moves = moves);
     let ever = |upto: usize| units[..=upto].iter().max().copied().unwrap();
     let pools: Vec<Pool> = (0..units.len()).map(|at| pool(units[at], ever(at))).collect();

@@ -10,7 +10,8 @@ use crate::central::moving::{Moving, Pool};
 use crate::central::pool::Mutant;
 
 /// What CI has time and memory for, and what `cargo xtask checks` has.
-const STATES_MAX: usize = if cfg!(feature = "long-checks") { 30_000_000 } else { 1_500_000 };
+pub(super) const STATES_MAX: usize =
+    if cfg!(feature = "long-checks") { 30_000_000 } else { 1_500_000 };
 
 /// Nothing goes wrong, and alarms ring when no message is on its way.
 pub(super) const QUIET: Budget = Budget {

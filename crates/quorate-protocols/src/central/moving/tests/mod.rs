@@ -6,6 +6,9 @@ mod exhaustive;
 mod leases;
 #[cfg(feature = "long-checks")]
 mod long;
+mod on_demand;
 mod pinned;
 mod seeds;
+mod shadowed;
 mod steps;
+mod unused;

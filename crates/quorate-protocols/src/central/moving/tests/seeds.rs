@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use quorate_core::{Lease, NodeId, Unit};
 use quorate_sim::{
-    CouncilPlan, Needs, Plan, Profile, Recurring, Report, Span, Verdict, Watch, run, run_changing,
-    swarm_command,
+    Arrivals, CouncilPlan, Needs, Plan, Profile, Recurring, Report, Span, Verdict, Want, Watch,
+    run, run_changing, swarm_command,
 };
 
+use super::on_demand::{self, Broken, OnDemand};
 use crate::central::moving::{Moving, Pool};
 use crate::central::pool::Mutant;
 use crate::central::tests::seeds::pool;
@@ -175,5 +176,58 @@ fn broken_rules_of_licences_are_caught() {
     ] {
         let law = caught(first, mutant, stale);
         assert!(laws.contains(&law), "{mutant:?}: {law}");
+    }
+}
+
+/// The same where nodes take seats when somebody uses the pool there, which is seldom; says how
+/// often one opened at once after another node had decided.
+fn play_on_demand(seed: u64, profile: Profile, broken: Option<Broken>) -> (Verdict, u64) {
+    let mut plan = Plan::swarm(seed, profile, Needs::default());
+    plan.pool.durable = false;
+    let mut dice = quorate_core::Dice::new(seed);
+    plan.nodes = 2 + dice.below(3) as u32;
+    plan.pool.units = 1 + dice.below(2) as u32;
+    plan.pool.arbiter = 0;
+    let lease = plan.pool.lease.expect("central has leases").as_nanos() as u64;
+    let think = Span::Exponential(lease * (2 + dice.below(8)));
+    plan.workload.arrivals = Arrivals::Closed { clients_per_node: 1, think };
+    plan.workload.want = Want::always(1);
+    (plan.duration, plan.steps_max) = (lease * 200, 10_000);
+    let times = (plan.links.delay.mean(), lease);
+    let council = CouncilPlan::drawn(seed, NodeId(0), times);
+    let moves = Recurring { every: lease * (2 + dice.below(6)), lasts: Span::Constant(0) };
+    plan.council = Some(CouncilPlan { moves: Some(moves), ..council });
+    plan.silence = 40 * lease;
+    let pool = Pool::new(pool(&plan, None), plan.nodes as usize);
+    let pool = on_demand::Pool { pool, is_made: false, edition: 0, still: false, broken };
+    let before = on_demand::opened();
+    let verdict = run::<OnDemand>(&plan, &pool, Watch { strict: true, ..Watch::default() }).verdict;
+    (verdict, on_demand::opened() - before)
+}
+
+#[test]
+fn every_fault_profile_is_survived_where_seats_are_taken_on_demand() {
+    let mut opened = 0;
+    for profile in Profile::ALL {
+        for seed in 0..40 {
+            let (verdict, times) = play_on_demand(seed, profile, None);
+            assert_eq!(verdict, Verdict::Clean, "{profile} {seed}");
+            opened += times;
+        }
+    }
+    assert!(opened > 100, "{opened} pools opened at once: nothing happened");
+}
+
+#[test]
+fn broken_rules_of_seats_that_are_taken_on_demand_are_caught() {
+    // The seed that notices is the first to be played.
+    for (rule, first) in [(Broken::OpenAlways, 0), (Broken::OpenAfterLicence, 0)] {
+        let broken = |seed| match play_on_demand(seed, Profile::Everything, Some(rule)).0 {
+            Verdict::Broken(breach) => Some((seed, breach.law)),
+            _ => None,
+        };
+        let (seed, law) = (first..first + 2_000).find_map(broken).expect("nobody noticed");
+        let laws = ["capacity", "exclusivity", "fence order"];
+        assert!(laws.contains(&law), "{rule:?}: {law}, seed {seed}");
     }
 }
