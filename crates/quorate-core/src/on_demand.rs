@@ -2,8 +2,8 @@
 //! charter said who decides, and after licences came that were asked for all of its pools (charter
 //! spec S19, S20).
 //!
-//! These are values without a clock, so that whoever drives a protocol can go by them, with a clock
-//! or without.
+//! These are values without a clock, so that a daemon, a simulator and a model checker go by the
+//! same ones.
 
 use std::time::Duration;
 

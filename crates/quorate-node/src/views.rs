@@ -212,7 +212,7 @@ impl Picture {
             each: each.collect(),
             facts: Vec::new(),
             grace_ms,
-            silent: gathered.silent.iter().map(|node| name(*node)).collect(),
+            silent: gathered.missed(config, def).map(name).collect(),
             drained: def.drained.iter().copied().collect(),
             relabelled: Vec::new(),
             labels: None,

@@ -5,13 +5,17 @@
 //! | nobody has | to whoever has the fewest | at once |
 //! | is at a member that is silent for `suspect_after` | to the whole shadow, if that life of it is heard; else to whoever has the fewest | at once |
 //! | is at a member that restarted | to the whole shadow; without one it stays there, for its new life, and waits as charter spec S12 says | at once |
-//! | is at a member that drains | to the whole shadow; else to whoever has the fewest | at once |
+//! | is at a member that drains | to the whole shadow; else to whoever has the fewest | at once, or when its books are final |
 //! | is at a member that has two more than another | to the one that has the fewest | one in `return_pause` |
 //!
 //! A member that comes back gets its share by the last line, slowly. One that fell silent or
 //! restarted without draining first is given nothing for `flap_first`, after the next time for
 //! twice as long, and so on up to `flap_max`; heard for that long without a break, it is forgiven.
 //! It may still be given what nobody else is there for.
+//!
+//! Whoever took over as a shadow has no final books before the seat before it has no licence any
+//! more (charter spec S17). What it gave away earlier would wait out a lease, so nothing is that
+//! need not be.
 //!
 //! A leader that has just begun has heard nobody, and suspects nobody before `suspect_after`.
 //!
@@ -37,6 +41,9 @@ pub struct Patience {
     pub flap_first: Duration,
     /// ...and after many for so long.
     pub flap_max: Duration,
+    /// Books of a seat that was taken over by its shadow are final after so long: a licence, by
+    /// whatever clock.
+    pub rest: Duration,
 }
 
 impl Default for Patience {
@@ -46,6 +53,7 @@ impl Default for Patience {
             return_pause: Duration::from_secs(1),
             flap_first: Duration::from_secs(10),
             flap_max: Duration::from_secs(640),
+            rest: Duration::ZERO,
         }
     }
 }
@@ -67,6 +75,8 @@ pub struct Seating {
     returned: Option<Duration>,
     records: BTreeMap<MemberId, Record>,
     shadows: Shadows,
+    /// Seats that were taken over by their shadows: in which term, and since when that is known.
+    inherited: BTreeMap<Group, (u64, Duration)>,
 }
 
 /// One member, as it was when it was last looked at.
@@ -94,8 +104,8 @@ enum Fit {
 impl Seating {
     /// Begins to lead.
     pub fn new(patience: Patience, now: Duration) -> Seating {
-        let (records, shadows) = Default::default();
-        Seating { patience, began: now, returned: None, records, shadows }
+        let (records, shadows, inherited) = Default::default();
+        Seating { patience, began: now, returned: None, records, shadows, inherited }
     }
 
     /// What should move now. `heard` says when each member was last heard, and in which life.
@@ -106,6 +116,7 @@ impl Seating {
         heard: &BTreeMap<MemberId, Heard>,
     ) -> Vec<Move> {
         self.notice(now, charter, heard);
+        self.notice_inherited(now, charter);
         let there = self.there(now);
         let mut loads = Loads::new(&there, charter);
         let mut moves = Vec::new();
@@ -118,7 +129,7 @@ impl Seating {
                 Some(Stands::Restarted(life)) => shadow.or(Some(life)),
                 Some(Stands::Draining) => shadow
                     .filter(|life| there[life] != Fit::Draining)
-                    .or_else(|| loads.fewest(Fit::Paused)),
+                    .or_else(|| loads.fewest(Fit::Paused).filter(|_| self.rests(now, group))),
                 Some(Stands::Silent) | None => shadow.or_else(|| loads.fewest(Fit::Draining)),
             };
             if let Some(to) = to {
@@ -130,6 +141,22 @@ impl Seating {
             moves.extend(self.give_back(now, charter, &loads));
         }
         moves
+    }
+
+    fn notice_inherited(&mut self, now: Duration, charter: &Charter) {
+        let inherited = charter.seats().iter().filter(|(_, seat)| seat.by_shadow.is_some());
+        let mut before = std::mem::take(&mut self.inherited);
+        let since = |(group, seat): (&Group, &Seat)| {
+            let known = before.remove(group).filter(|(term, _)| *term == seat.term);
+            (*group, known.unwrap_or((seat.term, now)))
+        };
+        self.inherited = inherited.map(since).collect();
+    }
+
+    /// Whether the books of a seat are final.
+    fn rests(&self, now: Duration, group: Group) -> bool {
+        let since = self.inherited.get(&group).map(|(_, since)| *since);
+        since.is_none_or(|since| now.saturating_sub(since) >= self.patience.rest)
     }
 
     /// Who is there, in which life, and how fit.
@@ -214,7 +241,9 @@ impl Seating {
         if has < loads.of(to.member) + 2 {
             return None;
         }
-        let mut of = charter.seats().iter().filter(|(_, seat)| seat.life.member == most);
+        let its =
+            |(group, seat): &(&Group, &Seat)| seat.life.member == most && self.rests(now, **group);
+        let mut of = charter.seats().iter().filter(its);
         let (group, seat) = of.next_back()?;
         self.returned = Some(now);
         Some(Move { group: *group, term: seat.term, to })

@@ -252,10 +252,10 @@ fn patterns(app: &App, search: &str) -> Vec<PatternRow> {
         (status = 404, description = "there is no such pool", body = Problem),
     )))]
 pub(crate) async fn history(app: App, Path(pool): Path<String>) -> Result<Response, Failure> {
-    app.pool(&pool)?;
+    let def = app.pool(&pool)?;
     let (glances, surveys) = Glances::take(&app.config, look_with_past(&app, &pool).await?);
-    let name = |node: &quorate_core::NodeId| app.config.members[node.index()].name.clone();
-    let silent = surveys.silent.iter().map(name).collect();
+    let name = |node: quorate_core::NodeId| app.config.members[node.index()].name.clone();
+    let silent = surveys.missed(&app.config, &def).map(name).collect();
     Ok(ok(StatusCode::OK, &HistoryView { events: glances.history(), silent }))
 }
 

@@ -108,7 +108,10 @@ impl Desk {
                 answer = answer(&mut round) => {
                     let Some(Round { began, .. }) = round.take() else { continue };
                     match answer {
-                        Ok(confirmed) => self.confirm(began, confirmed).await?,
+                        Ok(confirmed) => {
+                            self.hall.note_round(clock::now().since(began));
+                            self.confirm(began, confirmed).await?;
+                        }
                         Err(_) => again = Some(Instant::now() + AGAIN),
                     }
                 }

@@ -72,8 +72,13 @@ pub(super) async fn run(hall: Arc<Hall>, part: Part) {
 
 impl Hall {
     pub(super) fn seating(&self) -> Seating {
+        self.seating_after(self.chartered.rest())
+    }
+
+    /// The same, of one who has waited so far for final books, or longer.
+    pub(super) fn seating_after(&self, rest: Duration) -> Seating {
         let suspect_after = self.chartered.suspect_after;
-        Seating::new(Patience { suspect_after, ..Patience::default() }, self.now())
+        Seating::new(Patience { suspect_after, rest, ..Patience::default() }, self.now())
     }
 
     /// The first seats are given when most members of the file belong to the charter: one that was

@@ -61,8 +61,7 @@ impl Hall {
             seats.any(|seat| seat.life.member == me && seat.by_shadow.is_some())
         };
         if inherited {
-            let licence = self.chartered.licence;
-            sleep(licence.saturating_add(licence / 8)).await;
+            sleep(self.chartered.rest()).await;
         }
     }
 
@@ -124,7 +123,7 @@ impl Hall {
             if heard.iter().any(|(id, heard)| reached(id, heard)) {
                 heard.retain(|id, heard| *id == me || reached(id, heard));
             }
-            let moves = self.seating().moves(now, &after, &heard);
+            let moves = self.seating_after(Duration::ZERO).moves(now, &after, &heard);
             if mine > 0 && moves.iter().all(|it| it.to.member == me) {
                 return Err("no other member is heard".into());
             }

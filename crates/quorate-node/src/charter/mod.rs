@@ -35,6 +35,7 @@ mod listen;
 mod members;
 mod pools;
 mod recover;
+mod rounds;
 mod shadows;
 mod show;
 #[cfg(test)]
@@ -59,6 +60,7 @@ use quorate_wire::frame;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::clock;
 use crate::config::{Address, Chartered, Config, Member as Joined};
 use crate::engine::Command;
 use crate::peers::{Answers, Lines};
@@ -276,6 +278,8 @@ pub(crate) struct Hall {
     removed: watch::Sender<NodeSet>,
     /// ...and whether this very member was.
     gone: Arc<watch::Sender<bool>>,
+    /// How long its rounds take.
+    rounds: Mutex<rounds::Rounds>,
     /// What this node's seats want said of their shadows.
     wants: shadows::Wants,
     /// What files let it decide.
@@ -306,6 +310,7 @@ impl Hall {
             told: watch::channel(0).0,
             removed: watch::channel(NodeSet::new()).0,
             gone: Arc::new(watch::channel(false).0),
+            rounds: Mutex::default(),
             wants: shadows::Wants::default(),
             pins: import::Unpinning::new(pins),
             caught_up: tokio::sync::Mutex::default(),
@@ -432,7 +437,7 @@ impl Hall {
         let members = places(charter, &self.config).into_iter();
         let removed = members.filter(|(name, _)| charter.is_removed(name));
         let removed: NodeSet = removed.map(|(_, node)| node).collect();
-        self.config.members.note_gone(removed.len());
+        self.config.members.note_gone(&removed, clock::now());
         if charter.gone().contains_key(&me) {
             self.gone.send_replace(true);
         }

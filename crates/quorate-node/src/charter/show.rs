@@ -11,8 +11,14 @@ use super::{Hall, Seated, Seats, locked};
 use crate::config::{Config, PoolDef};
 
 impl Hall {
-    /// Whose loss would be one too many, if that is one member.
+    /// What is worth knowing before it hurts.
     pub(crate) fn weakness(&self) -> Option<String> {
+        let slow = || locked(&self.rounds).problem(self.chartered.licence);
+        self.alone().or_else(slow)
+    }
+
+    /// Whose loss would be one too many, if that is one member.
+    fn alone(&self) -> Option<String> {
         let part = self.part()?;
         let voters = part.status().voters;
         let alone = voters.first().filter(|_| voters.len() == 1)?;

@@ -47,6 +47,11 @@ pub(super) fn joins(file: &low::File) -> Result<bool, String> {
 }
 
 impl Chartered {
+    /// After how long nobody has a licence that was asked for before, by whatever clock.
+    pub(crate) fn rest(&self) -> Duration {
+        self.licence.saturating_add(self.licence / 8)
+    }
+
     /// What was written, if it is switched on.
     pub(super) fn read(written: &low::Charter) -> Result<Option<Chartered>, String> {
         let least = |name: &str, text: &str, least: Duration| {

@@ -5,11 +5,12 @@
 //! Who grows it is the engine, and nobody else: before anybody hears of a new place, the engine has
 //! room for it ([`crate::engine`]).
 
+use std::collections::BTreeMap;
 use std::ops::Index;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use quorate_core::NodeId;
+use quorate_core::{Moment, NodeId, NodeSet};
 use tokio::sync::watch;
 
 use super::{Address, MEMBERS_MAX, Member};
@@ -24,8 +25,8 @@ struct Inner {
     len: AtomicUsize,
     /// ...which is news to some.
     grown: watch::Sender<usize>,
-    /// How many of them are members no more.
-    gone: AtomicUsize,
+    /// Who of them are members no more, and since when this node knows that.
+    gone: Mutex<BTreeMap<NodeId, Moment>>,
 }
 
 impl Members {
@@ -35,7 +36,7 @@ impl Members {
     /// They are more than a cluster can have.
     pub(super) fn new(members: impl IntoIterator<Item = Member>) -> Members {
         let places = (0..MEMBERS_MAX).map(|_| OnceLock::new()).collect();
-        let (len, gone) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (len, gone) = (AtomicUsize::new(0), Mutex::default());
         let inner = Inner { places, len, grown: watch::Sender::new(0), gone };
         let all = Members(Arc::new(inner));
         members.into_iter().for_each(|member| all.push(member));
@@ -62,12 +63,25 @@ impl Members {
 
     /// How many of them are members now.
     pub fn living(&self) -> usize {
-        self.len().saturating_sub(self.0.gone.load(Ordering::Relaxed))
+        self.len().saturating_sub(self.gone().len())
     }
 
-    /// So many are members no more.
-    pub(crate) fn note_gone(&self, gone: usize) {
-        self.0.gone.store(gone, Ordering::Relaxed);
+    /// These are members no more.
+    pub(crate) fn note_gone(&self, gone: &NodeSet, now: Moment) {
+        let mut known = self.gone();
+        known.retain(|node, _| gone.contains(*node));
+        for node in gone.iter() {
+            known.entry(node).or_insert(now);
+        }
+    }
+
+    /// Since when this node knows that one is a member no more.
+    pub(crate) fn gone_since(&self, node: NodeId) -> Option<Moment> {
+        self.gone().get(&node).copied()
+    }
+
+    fn gone(&self) -> MutexGuard<'_, BTreeMap<NodeId, Moment>> {
+        self.0.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who is there.
@@ -137,6 +151,21 @@ mod tests {
         assert!(copy.iter().map(|it| it.name.clone()).eq(copy.names()));
         assert_eq!(copy[MEMBERS_MAX].name, "?");
         assert!(copy.get(MEMBERS_MAX).is_none() && copy.place("n128").is_none());
+    }
+
+    #[test]
+    fn who_is_gone_is_counted_from_when_that_was_heard_and_may_come_back() {
+        let members = Members::new((0..3).map(member));
+        let gone = |nodes: &[u32]| nodes.iter().map(|node| NodeId(*node)).collect::<NodeSet>();
+        members.note_gone(&gone(&[1]), Moment(5));
+        members.note_gone(&gone(&[1, 2]), Moment(9));
+        assert_eq!(members.living(), 1);
+        assert_eq!(
+            [0, 1, 2].map(|node| members.gone_since(NodeId(node))),
+            [None, Some(Moment(5)), Some(Moment(9))]
+        );
+        members.note_gone(&gone(&[2]), Moment(11));
+        assert_eq!((members.living(), members.gone_since(NodeId(1))), (2, None));
     }
 
     #[test]

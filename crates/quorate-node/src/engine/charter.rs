@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quorate_api::SeatView;
 use quorate_charter::Group;
-use quorate_core::{Charter, Event, Moment, NodeId, Tenure};
+use quorate_core::{Charter, Decided, Event, Moment, NodeId, Tenure, Unused};
 use quorate_wire::glance::What;
 use tokio::sync::mpsc;
 
@@ -35,20 +35,10 @@ pub(super) struct Known {
     pools: BTreeMap<Group, Vec<usize>>,
     /// Who decides or shadows since lately, and over what.
     lately: BTreeSet<(usize, NodeId)>,
-    /// Since when this node knows who decides for each group.
-    decides: BTreeMap<Group, Since>,
+    /// Who decides for each group, and since when this node knows that.
+    decides: BTreeMap<Group, Decided>,
     pub(super) unshown: Unshown,
     pub(super) licences: Licences,
-}
-
-/// Since when somebody decides, as this node heard of it.
-#[derive(Clone, Copy, Debug)]
-struct Since {
-    /// When it was applied here.
-    at: Moment,
-    /// The version of the charter that was applied then: pools that were made later have seen
-    /// nobody else decide.
-    version: u64,
 }
 
 impl Known {
@@ -176,10 +166,10 @@ impl Engine {
 
     fn on_applied(&mut self, seats: Arc<Seats>) {
         let before = std::mem::replace(&mut self.charter.seats, Arc::clone(&seats));
-        let since = Since { at: clock::now(), version: seats.version };
+        let (at, version) = (clock::now(), seats.version);
         for (group, is) in seats.all() {
             if before.get(group).is_none_or(|was| was.tenure != is.tenure) {
-                self.charter.decides.insert(group, since);
+                self.charter.decides.insert(group, Decided { tenure: is.tenure, at, version });
             }
         }
         // A node that goes can be the end of a hundred seats: said once of all.
@@ -200,7 +190,7 @@ impl Engine {
                 if renewed {
                     self.decides_no_more(*seat);
                     self.step(*seat, Event::Charter(is.said()));
-                    self.decides_from(*seat, &is.tenure, since.at);
+                    self.decides_from(*seat, &is.tenure, at);
                     self.charter.lately.insert((*seat, is.tenure.node));
                 }
                 self.tell_shadow(*seat, is, named);
@@ -271,30 +261,21 @@ impl Engine {
     }
 
     /// Who decides over a pool that comes into use here now, if this node does and nobody can have
-    /// any of it: then it need not ask around first.
-    ///
-    /// * The pool was made while this life of this node decided. Where entries were lost, it may
-    ///   have been there, and granted, by one of them; and one that was changed may have been made
-    ///   long before that.
-    /// * Or this life has decided for so long that no earlier one has a licence, and what those
-    ///   promised is over (charter spec S3, S4): whoever holds a grant of theirs would have renewed
-    ///   it here meanwhile, and so the pool would be in use. What it was changed to may have
-    ///   another lease than it had then.
+    /// any of it: then it need not ask around first (charter spec S19). Where entries were lost, it
+    /// may have been made, and granted, by one of them; and one that was changed may have been made
+    /// long before that, with another lease.
     pub(super) fn unpromised(&self, name: &str, def: &PoolDef) -> Option<Tenure> {
         let (group, charter) = (Group::of(name), self.config.charter?);
-        let known = self.charter.decides.get(&group)?;
-        let Seated { tenure, .. } = self.charter.seats.get(group)?;
-        let added = self.config.added(name);
-        let changed = added.as_ref().is_some_and(|added| added.edition > 0);
-        if !def.protocol.about.seat_moves || !self.is_mine(&tenure) || changed {
+        let decided = self.charter.decides.get(&group)?;
+        if !def.protocol.about.seat_moves || !self.is_mine(&decided.tenure) {
             return None;
         }
-        let made_since = added.is_some_and(|added| added.generation > known.version)
-            && !self.charter.seats.recovered;
-        let grace = def.grace.max(self.before.by(name));
-        let quiet = charter.licence.saturating_add(grace).saturating_mul(2);
-        let long_since = self.now().since(known.at) > quiet;
-        (made_since || long_since).then_some(Tenure { after: None, ..tenure })
+        let added = self.config.added(name);
+        let changed = added.as_ref().is_some_and(|added| added.edition > 0);
+        let made = added.filter(|_| !self.charter.seats.recovered).map(|added| added.generation);
+        let lease = def.grace.max(self.before.by(name));
+        let outlived = decided.outlives(self.now(), charter.licence, lease);
+        decided.opens(Unused { made, changed, outlived })
     }
 
     /// Whether this life of this node decides over any pool in use here.

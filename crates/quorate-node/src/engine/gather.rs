@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::{Engine, stopping};
 use crate::alarms::Due;
 use crate::clock;
+use crate::config::{Config, PoolDef};
 
 /// How long other nodes have to answer a question, or to acknowledge an order.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1500);
@@ -28,6 +29,19 @@ pub(crate) struct Gathered<T> {
 }
 
 impl<T> Gathered<T> {
+    /// Who said nothing and may know something of a pool. Not who was removed so long ago that
+    /// whatever its clients had is over, twice, where one node decides and its books show all else.
+    pub(crate) fn missed(&self, config: &Config, def: &PoolDef) -> impl Iterator<Item = NodeId> {
+        let chartered = config.charter.filter(|_| def.protocol.about.seat_moves);
+        let least = chartered.map(|it| it.licence.saturating_add(def.grace).saturating_mul(2));
+        let now = clock::now();
+        let is_over = move |node: NodeId| {
+            let gone = config.members.gone_since(node);
+            least.zip(gone).is_some_and(|(least, since)| now.since(since) > least)
+        };
+        self.silent.iter().copied().filter(move |node| !is_over(*node))
+    }
+
     /// The same with another view of what was said, as far as there is one.
     fn filter<U>(self, view: impl Fn(T) -> Option<U>) -> Gathered<U> {
         let said = self.said.into_iter();

@@ -15,22 +15,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_charter::Group;
-use quorate_core::{Charter, Event, Hurdle, Moment, Outlook, Tenure};
+use quorate_core::{Event, Hurdle, Moment, NodeLicence, Outlook, Tenure};
 
 use super::Engine;
 use super::pools::Pool;
 use crate::alarms::Due;
 use crate::charter::Licence;
 
-/// That a seat decides, and by which licence.
+/// That a seat decides, and by which licence (charter spec S20).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decides {
     group: Group,
-    term: u32,
-    /// The reading from which the last licence counts that it was told of.
-    told: Moment,
-    /// No licence counts that was asked for earlier.
-    since: Moment,
+    by: NodeLicence,
 }
 
 /// What this node knows of its licences.
@@ -58,8 +54,7 @@ impl Licences {
 
     /// The last licence that counts for a seat.
     fn of(&self, decides: &Decides) -> Option<Moment> {
-        let (term, asked) = *self.last.get(&decides.group)?;
-        (term == decides.term && asked >= decides.since).then_some(asked)
+        decides.by.counts(self.last.get(&decides.group).copied())
     }
 }
 
@@ -72,8 +67,7 @@ impl Engine {
     pub(super) fn decides_from(&mut self, seat: usize, tenure: &Tenure, known: Moment) {
         let group = Group::of(&self.pools[seat].name);
         let changed = self.charter.licences.changed.get(&group).copied().unwrap_or_default();
-        let (term, since) = (tenure.term, known.max(changed));
-        let decides = Decides { group, term, told: Moment::ZERO, since };
+        let decides = Decides { group, by: NodeLicence::new(tenure.term, known, changed) };
         self.pools[seat].decides = self.is_mine(tenure).then_some(decides);
         self.show_licence(seat);
         self.want_licence(seat);
@@ -92,7 +86,7 @@ impl Engine {
     pub(super) fn decides_anew(&mut self, seat: usize) {
         let now = self.now();
         if let Some(decides) = &mut self.pools[seat].decides {
-            decides.since = now;
+            decides.by.changed(now);
         }
         self.want_licence(seat);
     }
@@ -100,12 +94,9 @@ impl Engine {
     /// Before anything happens to a seat it is told of the last licence.
     pub(super) fn show_licence(&mut self, seat: usize) {
         let Some(decides) = &mut self.pools[seat].decides else { return };
-        let Some(asked) = self.charter.licences.of(decides).filter(|it| *it > decides.told) else {
-            return;
-        };
-        decides.told = asked;
-        let term = decides.term;
-        let event = Event::Charter(Charter::Licensed { term, asked });
+        let last = self.charter.licences.last.get(&decides.group).copied();
+        let Some(word) = decides.by.news(last) else { return };
+        let event = Event::Charter(word);
         // What comes of it the seat's own trace tells, if it contradicts itself.
         let _ = self.act_at_once(seat, |seat, now, effects| seat.step(now, event, effects));
     }
@@ -115,11 +106,11 @@ impl Engine {
         let Some(decides) = self.pools[seat].decides else { return };
         self.note_owed(seat);
         let lasts = self.licence_length() / 3 * 2;
-        if decides.told >= decides.since && self.now().since(decides.told) < lasts {
+        if decides.by.lasts(self.now(), lasts) {
             return;
         }
         self.charter.licences.waiting.entry(decides.group).or_default().insert(seat);
-        self.ask_licence(decides.since);
+        self.ask_licence(decides.by.since());
     }
 
     /// A licence is wanted that counts since then, and is newer than all there are.

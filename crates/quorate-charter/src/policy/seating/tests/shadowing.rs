@@ -156,3 +156,27 @@ fn a_leader_that_begins_strikes_nobody_whom_it_has_not_heard_of_yet() {
     assert_eq!(stage.seating.moves(stage.now, &stage.charter, &heard), []);
     assert_eq!(stage.seating.shadows(stage.now, &stage.charter), []);
 }
+
+/// Whoever took over a moment ago has no final books: what it gave away would wait out a lease.
+#[test]
+fn what_a_shadow_took_over_is_not_given_away_before_its_books_are_final() {
+    let patience = Patience { rest: SECOND * 2, ..Patience::default() };
+    let mut stage = Stage::with(3, patience);
+    stage.pass_shadowed(SECOND);
+    let ids = stage.ids();
+    stage.up.remove(&ids[1]);
+    while stage.load(ids[1]) > 0 {
+        stage.pass(SECOND / 10);
+    }
+    let inherited = |stage: &Stage| {
+        let its = |seat: &&crate::Seat| seat.life.member == ids[0] && seat.by_shadow.is_some();
+        stage.charter.seats().values().filter(its).count()
+    };
+    let (took, all) = (inherited(&stage), stage.load(ids[0]));
+    assert!(took > 40 && all > took);
+    stage.drain(ids[0], true);
+    stage.pass(SECOND);
+    assert_eq!((stage.load(ids[0]), inherited(&stage)), (took, took), "the others go at once");
+    stage.pass(SECOND * 2);
+    assert_eq!(stage.load(ids[0]), 0);
+}

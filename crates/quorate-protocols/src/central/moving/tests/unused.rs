@@ -75,8 +75,12 @@ fn pools_that_come_into_use_are_exhausted_in_as_many_states_as_ever() {
         assert!(report.holds(), "{name}: {report}");
         counted.push((name, report.states));
     }
-    let pinned =
-        [("unused", 48_624), ("made", 101_883), ("unused, restart", 108_110), ("made, restart", 689_515)];
+    let pinned = [
+        ("unused", 48_624),
+        ("made", 101_883),
+        ("unused, restart", 108_110),
+        ("made, restart", 689_515),
+    ];
     assert_eq!(counted, pinned);
 }
 
