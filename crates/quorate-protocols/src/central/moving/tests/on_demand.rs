@@ -52,8 +52,6 @@ pub(super) enum Broken {
     OpenAfterLease,
     /// Whatever the charter made opens at once, also what it made before this node decided.
     OpenWhatWasMade,
-    /// What was changed opens at once if it was changed since.
-    OpenWhatWasChanged,
     /// A licence counts that was asked for before the pool was made or changed.
     CountEarlierLicence,
 }
@@ -145,13 +143,11 @@ impl OnDemand {
 
     fn opens(&self, at: &At<'_>) -> Option<Tenure> {
         let (broken, decided) = (at.pool.broken, self.mine(at)?);
-        let is_changed = at.pool.edition > u32::from(at.pool.is_made);
+        let changed = at.pool.edition > u32::from(at.pool.is_made);
         let made = match broken {
             Some(Broken::OpenWhatWasMade) => self.made.map(|_| u64::MAX),
-            Some(Broken::OpenWhatWasChanged) if is_changed => Some(self.heard),
             _ => self.made,
         };
-        let changed = is_changed && broken != Some(Broken::OpenWhatWasChanged);
         let outlived = self.outlived || broken == Some(Broken::OpenAlways);
         decided.opens(Unused { made, changed, outlived })
     }
