@@ -15,6 +15,7 @@ use crate::clock;
 use crate::convert;
 use crate::journal::Written;
 use crate::ledger::State;
+use crate::protocols::Books;
 use crate::seat::{Parcel, SeatEffect};
 use crate::selection;
 
@@ -48,6 +49,7 @@ impl Engine {
                     self.catch_up(seat, now);
                     self.schedule(seat);
                 }
+                self.acknowledge_written();
                 self.give_back();
             }
             Written::Failed(why) => {
@@ -88,10 +90,14 @@ impl Engine {
             Effect::Move { claim, shares, it } => self.ask_to_move(seat, claim, shares, *it),
             Effect::Refuse { claim, why } => self.refuse(seat, claim, why, now),
             Effect::Lose { claim } => {
-                let Some(claimed) = self.pools[seat].ledger.get_mut(&claim) else { return };
+                let pool = &mut self.pools[seat];
+                // Where several have to agree, the seat speaks of those that it asked itself: the
+                // client may have renewed through another node, and by others.
+                let advised = pool.def.protocol.about.books == Books::Advise;
+                let Some(claimed) = pool.ledger.get_mut(&claim) else { return };
                 let why = match &claimed.state {
                     // Those who decide say so too: it was renewed nowhere.
-                    State::Over { .. } => return claimed.lapsed = false,
+                    State::Over { .. } => return claimed.lapsed &= advised,
                     State::Granted { until, .. } if *until > now => {
                         "those who decide do not know it any more: it was ended through another \
                          node, or they restarted and forgot it"

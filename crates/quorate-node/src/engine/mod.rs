@@ -43,6 +43,8 @@ mod licences;
 mod links;
 mod lists;
 mod measure;
+#[cfg(test)]
+mod order_tests;
 mod orders;
 mod owners;
 mod pools;

@@ -3,7 +3,7 @@
 //! An order goes to every node over the lasting link, under an id. Each carries it out once,
 //! however often it hears of it, and acknowledges it. An operator is told what those say who
 //! acknowledged in time; of the others nothing is known: the order may be on its way, and take
-//! effect later.
+//! effect later. Where books are on disk, nobody acknowledges what a crash would undo.
 //!
 //! Labels begin as the configuration says. The node that decides over a pool keeps what an operator
 //! changed since, and tells it to the others whenever they meet and whenever it changes. They show
@@ -46,6 +46,8 @@ pub(super) struct Orders {
     done: VecDeque<(u128, Outcome)>,
     /// Those that were given here and that others have not acknowledged.
     given: BTreeMap<u64, (u128, Gathering<Done>)>,
+    /// What is to be acknowledged, and to whom, once so many records are on disk.
+    unwritten: Vec<(u64, NodeId, Receipt)>,
     next: u64,
 }
 
@@ -74,10 +76,18 @@ impl Engine {
         let place = u64::from(self.config.me.0) << 48 | number & 0xffff_ffff_ffff;
         let id = id.unwrap_or_else(|| u128::from(self.draw()) << 64 | u128::from(place));
         let order = Order { id, by: caller.to_string(), pool, what };
-        let said = vec![(self.config.me, self.carry_out(&order))];
+        let receipt = Receipt { id, done: self.carry_out(&order) };
         let packed = frame::seal(&order);
         let (mut missing, mut absent) = (BTreeSet::new(), Vec::new());
         let (me, others) = (self.config.me, (0..self.config.members.len()).map(NodeId::from));
+        let said = match self.unwritten(&order.pool) {
+            None => vec![(me, receipt.done)],
+            Some(record) => {
+                missing.insert(me);
+                self.orders.unwritten.push((record, me, receipt));
+                Vec::new()
+            }
+        };
         for peer in others.filter(|peer| *peer != me) {
             let (load, delivery) = (Load::Order, Delivery::Resumed);
             match self.send(peer, Letter { load, delivery, packed: packed.clone() }) {
@@ -96,8 +106,35 @@ impl Engine {
     /// A peer passes an order on.
     pub(super) fn on_order(&mut self, peer: NodeId, order: &Order) {
         let receipt = Receipt { id: order.id, done: self.carry_out(order) };
+        match self.unwritten(&order.pool) {
+            None => self.acknowledge(peer, receipt),
+            Some(record) => self.orders.unwritten.push((record, peer, receipt)),
+        }
+    }
+
+    /// The last record of a pool, if it is not on disk yet.
+    fn unwritten(&self, pool: &str) -> Option<u64> {
+        let seat = self.by_name.get(pool)?;
+        Some(self.pools[*seat].barrier).filter(|record| *record > self.durable)
+    }
+
+    /// What is on disk by now is acknowledged.
+    pub(super) fn acknowledge_written(&mut self) {
+        let durable = self.durable;
+        for (record, whom, receipt) in std::mem::take(&mut self.orders.unwritten) {
+            match record <= durable {
+                true => self.acknowledge(whom, receipt),
+                false => self.orders.unwritten.push((record, whom, receipt)),
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, whom: NodeId, receipt: Receipt) {
+        if whom == self.config.me {
+            return self.on_receipt(whom, receipt);
+        }
         let (load, delivery, packed) = (Load::Receipt, Delivery::Resumed, frame::seal(&receipt));
-        self.send(peer, Letter { load, delivery, packed });
+        self.send(whom, Letter { load, delivery, packed });
     }
 
     pub(super) fn on_receipt(&mut self, peer: NodeId, receipt: Receipt) {

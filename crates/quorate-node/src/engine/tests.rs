@@ -73,6 +73,7 @@ fn limit(mut answer: Answer) -> String {
 }
 
 const DURABLE: &str = "[[pools]]\nname = \"p\"\nunits = 2\ndurable = true\n";
+const ADVISED: &str = "[[pools]]\nname = \"p\"\nunits = 2\nprotocol = \"arbiter\"\n";
 const PLAIN: &str = "[[pools]]\nname = \"p\"\nunits = 2\n[[pools]]\npattern = \"q*\"\nunits = 1\n";
 
 #[test]
@@ -486,7 +487,11 @@ async fn after_a_restart_a_pool_waits_for_its_own_leases_and_for_no_others() {
 
 /// An engine in which claim 1 of pool `p` is granted, and until when.
 fn granted() -> (Engine, ClaimId, Moment) {
-    let mut engine = engine(PLAIN, Journal::nowhere());
+    granted_in(PLAIN)
+}
+
+fn granted_in(pools: &str) -> (Engine, ClaimId, Moment) {
+    let mut engine = engine(pools, Journal::nowhere());
     assert_eq!(state(claim(&mut engine, "p", 1, 1)), ClaimState::Granted);
     let id = ClaimId { origin: 0, serial: 1 };
     let State::Granted { until, .. } = engine.pools[0].ledger.get(&id).unwrap().state else {
@@ -517,6 +522,12 @@ fn a_deadline_that_this_node_saw_pass_is_no_final_answer_until_those_who_decide_
     let (mut engine, id, until) = granted();
     engine.on_grant_end(0, id, until);
     assert_eq!(look(&mut engine, Ask::End), (ClaimState::Lost, false));
+    // Found by the campaign: where several have to agree, this node asked some of them, and the
+    // client may have renewed by others.
+    let (mut engine, id, until) = granted_in(ADVISED);
+    engine.on_grant_end(0, id, until);
+    engine.perform(0, Effect::Lose { claim: id }, until);
+    assert_eq!(look(&mut engine, Ask::Status { wait: true }), (ClaimState::Lost, true));
 }
 
 #[test]

@@ -46,6 +46,14 @@ pub(super) enum GreetingError {
     Stopping,
 }
 
+impl GreetingError {
+    /// Whether the other side is what it should not be: that stays so until somebody changes it.
+    pub(super) fn is_verdict(&self) -> bool {
+        use GreetingError::{Frame, Stranger};
+        matches!(self, Frame(FrameError::Version(_)) | Stranger(_))
+    }
+}
+
 impl From<RecvError> for GreetingError {
     fn from(_: RecvError) -> Self {
         GreetingError::Stopping
@@ -137,7 +145,8 @@ pub(super) async fn answer(
     let (theirs, rest) = match read(&mut stream).await {
         // Whoever speaks another version reads that of our frame.
         Err(GreetingError::Frame(error @ FrameError::Version(_))) => {
-            refuse(stream, error.to_string()).await?;
+            // It may have hung up: what is wrong is what it said.
+            let _ = refuse(stream, error.to_string()).await;
             return Err(error.into());
         }
         read => read?,
@@ -151,7 +160,7 @@ pub(super) async fn answer(
             Ok((Greeted { stream, rest }, purpose, peer, theirs.resume))
         }
         Err(why) => {
-            refuse(stream, why.clone()).await?;
+            let _ = refuse(stream, why.clone()).await;
             Err(GreetingError::Stranger(why))
         }
     }
@@ -188,6 +197,14 @@ async fn read(stream: &mut Stream) -> Result<(Said, Vec<u8>), GreetingError> {
             return Err(GreetingError::HungUp);
         }
     }
+}
+
+/// The member whose certificate a caller shows, whatever it says.
+pub(super) fn whose(config: &Config, stream: &Stream) -> Option<NodeId> {
+    let shown = stream.shown()?;
+    let is_it =
+        |place: &usize| is_node(shown, &config.cluster, &config.members[*place].name).is_ok();
+    (0..config.members.len()).find(is_it).map(NodeId::from)
 }
 
 /// Whether somebody has the certificate of whom it says to be, where certificates are asked for.

@@ -222,6 +222,7 @@ impl Mesh {
     }
 
     async fn welcome(self, stream: TcpStream, from: SocketAddr, place: Place<IpAddr>) {
+        let mut whose = None;
         let greeted = timeout(GREETING, async {
             stream.set_nodelay(true)?;
             let keys = self.keys.borrow().clone();
@@ -234,6 +235,7 @@ impl Mesh {
                 }
                 None => stream.into(),
             };
+            whose = greeting::whose(&self.config, &stream);
             let (stream, purpose, peer, theirs) = greeting::answer(&self.config, stream).await?;
             if purpose == Purpose::Council {
                 // Whoever was removed may still ask to be let in again.
@@ -271,10 +273,17 @@ impl Mesh {
             Ok(Err(error)) => {
                 self.metrics.refuse("peer");
                 let (who, whence) = (&Caller::Anonymous, Whence::Address(from.ip()));
-                let (about, result) = (String::new(), error.to_string());
+                let name = |peer: NodeId| self.config.members[peer.index()].name.clone();
+                let (about, result) = (whose.map(name).unwrap_or_default(), error.to_string());
                 let what = "connect as a member";
+                let member = about.clone();
                 self.audit.refusal(Note { who, from: whence, what, pool: "", about, result });
-                tracing::warn!(%error, %from, "a caller on the peers' address is refused");
+                tracing::warn!(%error, %from, member, "a caller on the peers' address is refused");
+                // Of two members only one calls: the other could not say what is wrong with it.
+                if let Some(peer) = whose.filter(|_| error.is_verdict()) {
+                    let why = format!("it calls us, and is refused: {error}");
+                    let _ = self.tell(PeerEvent::Failed { peer, why }).await;
+                }
             }
             Err(_) => self.metrics.refuse("peer"),
         }

@@ -142,6 +142,11 @@ impl Place {
         }
     }
 
+    /// Whether it has heard that somebody waits, and not that nobody does any more.
+    pub(super) fn hears_of_claims(&self) -> bool {
+        matches!(&self.seated, Seated::Train(machine) if machine.crowded || machine.woke)
+    }
+
     /// Whether its node has no licence.
     pub(super) fn set_barred(&mut self, barred: bool) {
         if let Seated::Train(machine) = &mut self.seated {
