@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use quorate_api::GrantsView;
-use quorate_core::{ClaimId, Moment, Shares};
+use quorate_core::{Claim, ClaimId, Moment, Shares};
 
 use crate::boot::Past;
 
@@ -29,6 +29,8 @@ pub enum Bug {
     EarlyEnd,
     /// The node says that its pools can grant whatever is asked for.
     AlwaysReady,
+    /// What is to be held without a lease has one all the same.
+    LeasedStanding,
     /// No bug: the clock of leases runs at so many millionths of the true rate.
     Clock(u32),
     /// No bug: the node speaks the next version of the wire.
@@ -81,6 +83,14 @@ impl Planted {
         self.bug == Some(Bug::EarlyEnd) && claim.serial.is_multiple_of(EACH)
     }
 
+    pub(crate) fn claim(self, claim: Claim) -> Claim {
+        let mut claim = claim;
+        if self.bug == Some(Bug::LeasedStanding) {
+            claim.wanted.standing = None;
+        }
+        claim
+    }
+
     pub(crate) fn grants(self, view: GrantsView, units: u32) -> GrantsView {
         match self.bug {
             Some(Bug::AlwaysReady) => GrantsView { smallest: 1, largest: units, hindrance: None },
@@ -109,6 +119,10 @@ impl Planted {
 
     pub(crate) fn ends(self, _: ClaimId) -> bool {
         false
+    }
+
+    pub(crate) fn claim(self, claim: Claim) -> Claim {
+        claim
     }
 
     pub(crate) fn grants(self, view: GrantsView, _: u32) -> GrantsView {

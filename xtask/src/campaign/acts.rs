@@ -5,6 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::draw::Protocol;
 use super::stage::{FAKETIME, RECOVERY, Stage};
 use crate::lab::net::{self, Outcome};
 
@@ -137,7 +138,7 @@ impl Stage {
     // Members.
 
     /// `quorate member ...` about one of them, at all others.
-    fn member(&self, number: usize, words: &str) -> Command {
+    pub(super) fn member(&self, number: usize, words: &str) -> Command {
         let eye = self.lab.host("eye");
         let others: Vec<String> = (0..self.nodes.len())
             .filter(|other| *other != number)
@@ -159,7 +160,7 @@ impl Stage {
     }
 
     pub(crate) fn drain_member(&mut self, number: usize, drains: bool) -> Outcome {
-        let name = self.nodes[number].name.clone();
+        let name = self.nodes[number].member.clone();
         if drains {
             self.drained = Some(number);
         }
@@ -168,7 +169,7 @@ impl Stage {
 
     /// It ends by itself then, and may be killed first.
     pub(crate) fn remove_member(&mut self, number: usize) -> Outcome {
-        let name = self.nodes[number].name.clone();
+        let name = self.nodes[number].member.clone();
         self.gone.push(number);
         self.nodes[number].may_end = true;
         self.begin(number, &format!("remove {name} --force"))
@@ -184,6 +185,9 @@ impl Stage {
 
     /// Another machine takes its place; if no majority answers, it stays away for now.
     pub(crate) fn replace_member(&mut self, number: usize) -> Outcome {
+        if self.draw.protocol == Protocol::Grown {
+            return self.follow(number);
+        }
         let name = self.nodes[number].name.clone();
         self.kill(number)?;
         self.empty(number)?;
@@ -203,8 +207,9 @@ impl Stage {
             self.replace_member(number)?;
             self.enough(began, number, "replace")?;
         }
+        self.all_joined()?;
         while let Some(number) = self.drained {
-            let words = format!("drain {} --undo", self.nodes[number].name);
+            let words = format!("drain {} --undo", self.nodes[number].member);
             let done = net::output(&mut self.member(number, &words))?;
             if done.status.success() {
                 self.drained = None;

@@ -98,6 +98,7 @@ class Held:
 
     def __init__(self, name, units, deadline, node):
         self.name, self.units, self.deadline, self.node = name, units, deadline, node
+        self.stands = deadline is None
         # Whether it was asked for at one node only, so that there are no other grants of its name.
         self.single = True
 
@@ -128,12 +129,16 @@ class Client:
 
     # One claim, from the first request to the last.
 
-    def claim(self, pool, want, *, patience=None, wanders=False, repeats=False, vanish=None):
+    def claim(
+        self, pool, want, *, patience=None, wanders=False, repeats=False, vanish=None, stands=False
+    ):
         name = os.urandom(16).hex()
         units = want if isinstance(want, int) else sum(line["units"] for line in want)
         body = {"client": self.diary.by, "reason": "campaign"}
         body.update({"units": want} if isinstance(want, int) else {"lines": want})
-        self.diary.write("claimed", pool=pool, claim=name, units=units)
+        if stands:
+            body["standing"] = True
+        self.diary.write("claimed", pool=pool, claim=name, units=units, stands=stands)
         began, tries, failures, places = time.monotonic(), 0, 0, set()
         while True:
             wait = 0.25 if wanders else WAIT
@@ -153,7 +158,7 @@ class Client:
                 return None
             status, said = self.wire.ask(self.node, "PUT", path, body, timeout=wait + 2.0)
             if status == 200 and said.get("state") == "granted":
-                held = self.take(pool, name, sent, said)
+                held = self.take(pool, name, sent, said, stands)
                 if held is None:
                     return None
                 if repeats:
@@ -201,7 +206,7 @@ class Client:
         except OSError:
             pass
 
-    def take(self, pool, name, sent, said):
+    def take(self, pool, name, sent, said, stands=False):
         shares = [[unit["unit"], unit["fence"]] for unit in said.get("units") or []]
         if not shares:
             shares = [[unit, 0] for unit in range(said.get("count") or said.get("asked") or 1)]
@@ -212,6 +217,10 @@ class Client:
             most = max(unit["units"] for unit in self.orders["pools"])
             more = next((unit for unit in range(most) if unit not in dict(shares)), None)
             shares += [] if more is None else [[more, shares[0][1]]]
+        if stands:
+            # Whatever is said of a lease: there is none.
+            self.diary.write("granted", pool=pool, claim=name, shares=shares)
+            return Held(name, said.get("units") or [], None, self.node)
         deadline = sent + said.get("expires_in_ms", 0) * 1_000_000
         if deadline <= now():
             self.diary.write("abandoned", pool=pool, claim=name)
@@ -303,6 +312,65 @@ class Client:
         self.diary.write("stopped", pool=pool, claim=held.name, told=False)
         self.end(pool, held.name, held.node)
 
+    def stand(self, pool, held, span):
+        """Has it and says nothing, as a machine that restarts; somebody asks now and then whether
+        it is shown. Given back by its id alone, at any node."""
+        until = now() + int(span * 1e9)
+        while now() < until:
+            left = (until - now()) / 1e9
+            time.sleep(max(0.0, min(left, self.lease * (0.2 + 0.4 * self.dice.random()))))
+            self.look_for(pool, held.name)
+        self.diary.write("stopped", pool=pool, claim=held.name, told=False)
+        self.end_surely(pool, held.name)
+
+    def look_for(self, pool, name):
+        """Whether it is among the holders, if all nodes answered."""
+        sent, node = now(), self.dice.randrange(self.nodes)
+        status, said = self.wire.ask(node, "GET", f"/v1/pools/{pool}/holders", timeout=2.0)
+        if status == 200 and not said.get("silent"):
+            there = any(holder["id"] == name for holder in said.get("holders", []))
+            self.diary.write("shown", pool=pool, claim=name, asked=sent, node=node, there=there)
+
+    def end_surely(self, pool, name):
+        """No lease ends it, so it is said until it is acknowledged: on the disks of a quorum."""
+        self.node = self.dice.randrange(self.nodes)
+        while self.end(pool, name, self.node, timeout=7.0) is None:
+            self.elsewhere()
+            time.sleep(0.1)
+
+    def inherit(self):
+        """What clients left that were killed while they held without a lease, or asked to."""
+        folder = os.path.dirname(self.orders["log"])
+        for by in self.orders.get("dead", []):
+            left = {}
+            try:
+                with open(os.path.join(folder, f"history-{by}.jsonl"), errors="replace") as file:
+                    lines = file.readlines()
+            except OSError:
+                continue
+            for line in lines:
+                try:
+                    line = json.loads(line)
+                except ValueError:
+                    continue
+                claim = line.get("pool", ""), line.get("claim", "")
+                if line["what"] == "claimed" and line.get("stands"):
+                    left[claim] = "asked"
+                elif claim in left and line["what"] == "granted":
+                    left[claim] = "held"
+                elif claim in left and line["what"] in ("stopped", "cancelled", "abandoned"):
+                    left[claim] = "over"
+                elif claim in left and line["what"] == "ended":
+                    del left[claim]
+            for (pool, claim), state in left.items():
+                if state == "held":
+                    time.sleep(self.lease * self.dice.random())
+                    self.look_for(pool, claim)
+                    self.diary.write("stopped", pool=pool, claim=claim, told=False)
+                elif state == "asked":
+                    self.diary.write("abandoned", pool=pool, claim=claim)
+                self.end_surely(pool, claim)
+
     def cancel(self, pool, name):
         said = self.end(pool, name, self.node)
         if said is not None and said.get("state") == "cancelled" and not said.get("unheard"):
@@ -314,15 +382,19 @@ class Client:
         else:
             self.diary.write("abandoned", pool=pool, claim=name)
 
-    def end(self, pool, name, node):
+    def end(self, pool, name, node, timeout=2.0):
         """Until somebody acknowledges it, or the lease must be over."""
         for _ in range(self.nodes * 2):
-            status, said = self.wire.ask(node, "DELETE", self.path(pool, name), timeout=2.0)
+            status, said = self.wire.ask(node, "DELETE", self.path(pool, name), timeout=timeout)
             if 200 <= status < 300:
                 self.diary.write(
                     "ended", pool=pool, claim=name, unheard=said.get("unheard") or []
                 )
                 return said
+            self.diary.write(
+                "not ended", pool=pool, claim=name, node=node, status=status,
+                detail=said.get("detail", ""),
+            )
             if status not in (0, 429, 503, 504):
                 return None
             node = (node + 1) % self.nodes
@@ -361,6 +433,12 @@ class Client:
                 self.diary.write("stopped", pool=pool, claim=held.name, told=False)
                 return None
             return self.use(pool, held, draw() * 0.1)
+        if manner == "standing":
+            # Longer than any lease, more often than not.
+            held = self.claim(pool, self.dice.randint(1, max(1, k // 2)), stands=True)
+            if held is not None:
+                self.stand(pool, held, self.lease * 2.5 * draw())
+            return None
         if manner == "crowd":
             units = k if self.number == 0 else 1
             return self.use(pool, self.claim(pool, units), 0.01 + draw() * 0.05)
@@ -441,6 +519,8 @@ class Client:
 
     def live(self):
         manner = self.orders["manner"]
+        if manner == "standing" and self.number == 0:
+            self.inherit()
         while not self.stop.is_set():
             if manner == "jobs":
                 units = self.dice.randint(1, max(1, self.orders["pools"][0]["units"] // 2))

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::draw::{Draw, Protocol};
+use super::draw::Draw;
 use super::json::quoted;
 use super::stage::{POOL, PROBE, RECOVERY, Stage, append};
 use crate::lab::net::{self, Outcome};
@@ -49,7 +49,7 @@ impl Stage {
             quoted(&self.tools.program.display().to_string()),
             workload.labelled,
             protocol.lets_wander(),
-            protocol == Protocol::Moving,
+            protocol.moves(),
         );
         eye.write(&format!("orders-{by}"), text)?;
         Ok(eye.folder.join(format!("orders-{by}")))
@@ -82,7 +82,7 @@ impl Stage {
         (0..self.draw.workload.crews.len()).try_for_each(|place| self.crew(place))
     }
 
-    fn crew(&mut self, place: usize) -> Outcome {
+    pub(super) fn crew(&mut self, place: usize) -> Outcome {
         let crew = self.draw.workload.crews[place];
         self.count += 1;
         let by = format!("{}-{}", crew.kind, self.count);
@@ -104,9 +104,12 @@ impl Stage {
             command.stdout(log);
             command
         } else {
+            let dead: Vec<String> = self.killed.iter().map(|by| quoted(by)).collect();
             let more = format!(
-                "\"seed\":{seed},\"manner\":\"{}\",\"threads\":{},\"bug\":{bug}",
-                crew.manner, crew.threads
+                "\"dead\":[{}],\"seed\":{seed},\"manner\":\"{}\",\"threads\":{},\"bug\":{bug}",
+                dead.join(","),
+                crew.manner,
+                crew.threads
             );
             let orders = self.orders(&by, &more)?;
             self.python(host, "live", &orders)

@@ -13,6 +13,9 @@ pub(crate) enum Protocol {
     Central,
     /// `central`, and the charter says which node decides.
     Moving,
+    /// The same in a cluster that one machine made and others joined by invitation: who is a member
+    /// is in the charter, and so are pools.
+    Grown,
     Named,
     Count,
     Ticket,
@@ -22,9 +25,10 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 8] = [
+    pub(crate) const ALL: [Protocol; 9] = [
         Protocol::Central,
         Protocol::Moving,
+        Protocol::Grown,
         Protocol::Named,
         Protocol::Count,
         Protocol::Ticket,
@@ -37,6 +41,7 @@ impl Protocol {
         match self {
             Protocol::Central => "central",
             Protocol::Moving => "moving",
+            Protocol::Grown => "grown",
             Protocol::Named => "named",
             Protocol::Count => "count",
             Protocol::Ticket => "ticket",
@@ -44,6 +49,11 @@ impl Protocol {
             Protocol::Broadcast => "broadcast",
             Protocol::Ring => "ring",
         }
+    }
+
+    /// Whether the charter says who decides.
+    pub(crate) fn moves(self) -> bool {
+        matches!(self, Protocol::Moving | Protocol::Grown)
     }
 
     /// Whether a grant's units are the pool's own, so that laws about units are judged.
@@ -62,6 +72,11 @@ impl Protocol {
         matches!(self, Named | Count | Ticket | Table)
     }
 
+    /// Whether any one node of three may be away.
+    pub(crate) fn outlives_one(self) -> bool {
+        matches!(self, Protocol::Named | Protocol::Ticket | Protocol::Table)
+    }
+
     pub(crate) fn can_be_durable(self) -> bool {
         use Protocol::{Central, Count, Named, Table};
         matches!(self, Central | Named | Count | Table)
@@ -72,7 +87,7 @@ impl Protocol {
         let voting = format!("protocol = \"arbiter\"\nretry = \"200ms\"\ndurable = {durable}\n");
         let decided = format!("retry = \"200ms\"\ndurable = {durable}\n");
         match self {
-            Protocol::Central | Protocol::Moving => decided,
+            Protocol::Central | Protocol::Moving | Protocol::Grown => decided,
             Protocol::Table => format!("protocol = \"table\"\n{decided}"),
             Protocol::Named => voting,
             Protocol::Count => format!("{voting}mode = \"arbiter\"\nsurvive = 0\n"),
@@ -130,8 +145,8 @@ impl Only {
         self.0.iter().map(String::as_str).find(|word| !known(word))
     }
 
-    fn names_faults(&self) -> usize {
-        faults::all().filter(|fault| self.0.iter().any(|word| word == fault.name)).count()
+    fn named_faults(&self) -> impl Iterator<Item = &'static Fault> {
+        faults::all().filter(|fault| self.0.iter().any(|word| word == fault.name))
     }
 }
 
@@ -159,22 +174,22 @@ impl Draw {
             .filter(|one| means.real || !one.crews.iter().any(|crew| crew.kind == "rust"))
             .collect();
         // Of what was named, that which goes together.
-        let harms = |protocol: &Protocol| {
-            let mut named = faults::all().filter(|fault| only.0.iter().any(|it| it == fault.name));
-            named.all(|fault| (fault.fits)(*protocol, hosts))
-        };
+        let harms =
+            |protocol: &Protocol| only.named_faults().all(|fault| fault.suits(*protocol, hosts));
         let protocols: Vec<Protocol> =
             only.among(&Protocol::ALL, |one| one.name().into()).into_iter().filter(harms).collect();
         let usable: Vec<&Workload> = usable
             .into_iter()
-            .filter(|work| protocols.iter().any(|protocol| (work.fits)(*protocol)))
+            .filter(|work| protocols.iter().any(|protocol| work.suits(*protocol)))
+            .filter(|work| !(work.stands && only.named_faults().any(|fault| fault.robs)))
             .collect();
         let workload = dice.pick(&only.among(&usable, |one| one.name.into()));
         let fitting: Vec<Protocol> =
-            protocols.into_iter().filter(|one| (workload.fits)(*one)).collect();
+            protocols.into_iter().filter(|one| workload.suits(*one)).collect();
         let protocol = if fitting.is_empty() { Protocol::Central } else { dice.pick(&fitting) };
         let possible: Vec<&Fault> = faults::all()
-            .filter(|fault| (fault.fits)(protocol, hosts))
+            .filter(|fault| fault.suits(protocol, hosts))
+            .filter(|fault| !(workload.stands && fault.robs))
             .filter(|fault| means.other || fault.name != "upgrade")
             .filter(|fault| means.clocks || !(fault.clock || fault.beyond || fault.expires()))
             .filter(|fault| means.real || !fault.real)
@@ -182,9 +197,9 @@ impl Draw {
         let among = only.among(&possible, |one| one.name.into());
         let mut faults = vec![dice.pick(&among)];
         // All that were named are wanted together; else every third draw has two.
-        if only.names_faults() > 1 {
+        if only.named_faults().count() > 1 {
             faults = among;
-        } else if only.names_faults() == 0 && dice.one_in(3) {
+        } else if only.named_faults().count() == 0 && dice.one_in(3) {
             let second = dice.pick(&among);
             if second.name != faults[0].name {
                 faults.push(second);
@@ -194,16 +209,17 @@ impl Draw {
         // What is not written down does not mind a disk.
         let disk = faults.iter().any(|fault| fault.disk);
         let durable = protocol.can_be_durable() && !alone && (dice.one_in(2) || disk);
+        let durable = durable || workload.stands;
         let lease = Duration::from_millis(dice.pick(&match protocol {
             // Four times `suspect_after` and `licence` together, at least.
-            Protocol::Moving => [6000, 6000, 7000, 8000],
+            Protocol::Moving | Protocol::Grown => [6000, 6000, 7000, 8000],
             _ => [1500, 2000, 3000, 6000],
         }));
         let apart: Option<Duration> =
             (hosts == 3 && faults.iter().all(|fault| !fault.links) && dice.one_in(6))
                 .then(|| Duration::from_millis(dice.pick(&[15, 40])));
         // Licences are longer where members are far apart, and leases with them.
-        let far = apart.is_some() && protocol == Protocol::Moving;
+        let far = apart.is_some() && protocol.moves();
         let lease = if far { lease.max(Duration::from_secs(12)) } else { lease };
         Draw {
             seed,
@@ -251,8 +267,9 @@ mod tests {
         for seed in 0..4000 {
             let one = draw(seed, &[]);
             assert_eq!(one.shown(), draw(seed, &[]).shown());
-            assert!((one.workload.fits)(one.protocol));
-            assert!(one.faults.iter().all(|fault| (fault.fits)(one.protocol, one.hosts)));
+            assert!(one.workload.suits(one.protocol));
+            assert!(one.faults.iter().all(|fault| fault.suits(one.protocol, one.hosts)));
+            assert!(!one.workload.stands || one.durable && one.faults.iter().all(|it| !it.robs));
             works.push(one.workload.name);
             harms.extend(one.faults.iter().map(|fault| fault.name));
         }
@@ -263,7 +280,8 @@ mod tests {
         assert_eq!((one.workload.name, one.protocol, one.hosts), ("small", Protocol::Table, 5));
         assert_eq!(one.faults.len(), 2);
         // What goes together is found.
-        assert_eq!(draw(4, &["kill-leader"]).protocol, Protocol::Moving);
+        assert!(draw(4, &["kill-leader"]).protocol.moves());
+        assert_eq!(draw(4, &["member-joins"]).protocol, Protocol::Grown);
         for seed in 0..50 {
             assert_eq!(draw(seed, &["moving"]).protocol, Protocol::Moving);
         }

@@ -20,6 +20,8 @@ pub(crate) struct Line {
 pub(crate) enum What {
     Claimed {
         units: u32,
+        /// For a hold without a lease.
+        stands: bool,
     },
     /// Without a deadline where only the client's own words say for how long it used them.
     Granted {
@@ -57,6 +59,10 @@ pub(crate) enum What {
     Why {
         asked: u64,
         holders: Vec<String>,
+    },
+    /// Whether all nodes together showed it among the holders.
+    Shown {
+        there: bool,
     },
     Probe(Probe),
     /// A pool was made: somebody said so.
@@ -106,7 +112,9 @@ impl Line {
         let number = |name: &str| line.get(name).number();
         let text = |name: &str| line.get(name).text().to_owned();
         let what = match line.get("what").text() {
-            "claimed" => What::Claimed { units: number("units")? as u32 },
+            "claimed" => {
+                What::Claimed { units: number("units")? as u32, stands: line.get("stands").truth() }
+            }
             "granted" => {
                 let share = |share: &Json| match share.list() {
                     [unit, fence] => Some((unit.number()? as u32, fence.number()?)),
@@ -135,6 +143,7 @@ impl Line {
                 let ids = line.get("holders").list().iter().map(|id| id.text().to_owned());
                 What::Why { asked: number("asked")?, holders: ids.collect() }
             }
+            "shown" => What::Shown { there: line.get("there").truth() },
             "probe" => What::Probe(Probe {
                 node: number("node")?,
                 asked: number("asked")?,
@@ -165,7 +174,7 @@ impl Line {
         let pool = words.next()?.to_owned();
         let claim = format!("{:0>32}", words.next()?);
         let what = match words.next()? {
-            "claimed" => What::Claimed { units: words.next()?.parse().ok()? },
+            "claimed" => What::Claimed { units: words.next()?.parse().ok()?, stands: false },
             "granted" => {
                 let deadline = words.next()?.parse().ok()?;
                 let share = |word: &str| {
@@ -210,6 +219,10 @@ pub(crate) fn read(folder: &Path) -> Vec<Line> {
 pub(crate) struct Story {
     pub(crate) by: String,
     pub(crate) claimed: Option<(u64, u32)>,
+    /// It asked for a hold without a lease, which lasts until it is given back.
+    pub(crate) stands: bool,
+    /// When nobody knew of it any more.
+    pub(crate) missed: Option<u64>,
     pub(crate) granted: Option<(u64, Vec<(u32, u64)>)>,
     /// The node that granted it, if that was said.
     pub(crate) home: String,
@@ -233,7 +246,7 @@ impl Story {
         let stopped = self.stopped.map_or(u64::MAX, |(at, _)| at);
         let until = match self.deadline {
             Some(deadline) => stopped.min(deadline),
-            None if stopped < u64::MAX => stopped,
+            None if stopped < u64::MAX || self.stands => stopped,
             None => self.used,
         };
         (until > *from).then_some((*from, until))
@@ -254,7 +267,10 @@ pub(crate) fn stories<'a>(
             story.by.clone_from(by);
         }
         match what {
-            What::Claimed { units } => story.claimed = Some((*at, *units)),
+            What::Claimed { units, stands } => {
+                story.claimed = Some((*at, *units));
+                story.stands |= stands;
+            }
             What::Granted { deadline, shares, home } => {
                 story.granted = Some((*at, shares.clone()));
                 story.home.clone_from(home);
@@ -278,6 +294,8 @@ pub(crate) fn stories<'a>(
             What::Cancelled => story.over = Some((*at, true)),
             What::Abandoned | What::Refused { .. } => story.over = Some((*at, false)),
             What::Ended { everywhere } => story.ended = Some((*at, *everywhere)),
+            What::Shown { there: false } => story.missed = story.missed.or(Some(*at)),
+            What::Shown { .. } => {}
             What::Why { .. } | What::Probe(_) | What::Made => {}
             What::All { .. } | What::Served { .. } => {}
         }

@@ -88,7 +88,7 @@ impl Case<'_> {
     /// take over. While those who decide are away or do not hear each other nobody ends a lease:
     /// unless the fault leaves all nodes where they are, it is not judged before it is over.
     fn forgotten_by_all(&self, ended: u64, asked: u64) -> bool {
-        let kept = self.draw.durable || self.draw.protocol == Protocol::Moving;
+        let kept = self.draw.durable || self.draw.protocol.moves();
         let from = if kept { self.last_start(ended, asked) } else { ended };
         let apart = self.draw.faults.iter().any(|fault| !fault.spares);
         let during = (self.faults.0..self.faults.1).contains(&asked);
@@ -176,6 +176,10 @@ fn judge_pool(claims: &[(&str, &Story)], case: &Case<'_>, loose: bool) -> Result
         .iter()
         .map(|(_, story)| to_shares(story.granted.as_ref().map_or(&[], |(_, shares)| shares)))
         .collect();
+    let names_units = case.draw.protocol.names_units();
+    let book = StatuteBook::new(case.draw.units * if loose { 1000 } else { 1 }, None);
+    let mut book = if names_units && !loose { book } else { book.anonymous() };
+    let mut fences = FenceOrder::new(case.draw.units);
     // At one moment, ends come before grants.
     let mut seen: Vec<(u64, u8, Observation<'_>)> = Vec::new();
     for (number, (_, story)) in claims.iter().enumerate() {
@@ -200,15 +204,19 @@ fn judge_pool(claims: &[(&str, &Story)], case: &Case<'_>, loose: bool) -> Result
             }
             continue;
         };
-        let how = if story.stopped.is_some() { End::Released } else { End::Deadline };
+        if story.stands {
+            book.stands(claim);
+        }
+        let (until, how) = match story.missed {
+            // Nodes say that nobody has it.
+            Some(missed) if story.stands && missed < until => (missed, End::Told),
+            _ if story.stopped.is_some() || story.stands => (until, End::Released),
+            _ => (until, End::Deadline),
+        };
         seen.push((from, 2, Observation::Granted { claim, shares: &shares[number] }));
         seen.push((until, 0, Observation::Ended { claim, shares: &shares[number], how }));
     }
     seen.sort_by_key(|(at, rank, _)| (*at, *rank));
-    let names_units = case.draw.protocol.names_units();
-    let book = StatuteBook::new(case.draw.units * if loose { 1000 } else { 1 }, None);
-    let mut book = if names_units && !loose { book } else { book.anonymous() };
-    let mut fences = FenceOrder::new(case.draw.units);
     for (at, _, observation) in seen {
         book.see(observation).map_err(|breach| named(breach, claims, at))?;
         if loose && names_units {
@@ -319,7 +327,7 @@ fn probes(lines: &[Line], case: &Case<'_>, summary: &mut Summary) {
         }
         // A licence lasts half a second: where a machine is busy it comes and goes, and what was
         // denied at one moment is granted at the next.
-        let flickers = case.draw.protocol == Protocol::Moving;
+        let flickers = case.draw.protocol.moves();
         for (what, wrong) in CONTRADICTIONS {
             if wrong(before)
                 && wrong(probe)
@@ -428,6 +436,27 @@ mod tests {
             let right = if law.is_empty() { found.is_empty() } else { found[0].starts_with(law) };
             assert!(right, "{law}: {found:?}");
         }
+        // Without a lease it lasts until it is given back, and is shown until then.
+        let stands = |more: &str| {
+            let text = GOOD.replacen(r#""units":2}"#, r#""units":2,"stands":true}"#, 1);
+            judged(&text.replacen(r#""deadline":100,"#, "", 1).replacen("\n", more, 1), 2)
+        };
+        assert_eq!(stands("\n"), Vec::<String>::new());
+        let shown = |there: bool| {
+            let told = r#"{"at":25,"by":"c","what":"shown","pool":"p","claim":"1","there":"#;
+            format!("\n{told}{there}}}\n")
+        };
+        assert_eq!(stands(&shown(true)), Vec::<String>::new());
+        assert!(stands(&shown(false))[0].starts_with("standing stays"), "{:?}", stands("\n"));
+        let gone = GOOD.replacen(r#""units":2}"#, r#""units":2,"stands":true}"#, 1).replacen(
+            r#""what":"stopped""#,
+            r#""what":"using""#,
+            1,
+        );
+        let gone =
+            gone.replacen(r#""deadline":100,"#, "", 1).replace(r#""at":50,"#, r#""at":500,"#);
+        let gone = gone.replace(r#""deadline":300,"#, r#""deadline":900,"#);
+        assert!(judged(&gone, 2)[0].starts_with("capacity"), "{:?}", judged(&gone, 2));
         // Three of three, but one of them twice.
         let twice = GOOD.replacen(r#""at":40,"#, r#""at":60,"#, 1);
         assert!(judged(&twice, 3)[0].starts_with("exclusivity"), "{:?}", judged(&twice, 3));

@@ -6,6 +6,8 @@ mod beside;
 mod crew;
 mod draw;
 mod faults;
+mod files;
+mod grown;
 mod history;
 pub(crate) mod json;
 mod judge;

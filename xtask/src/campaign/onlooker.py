@@ -91,8 +91,9 @@ def status_of(wire, node, pool):
 
 def reason(wire, node, path):
     """How many things `quorate why` names that a claim waits for; nothing if it is not known."""
-    status, why = wire.ask(node, "GET", f"{path}/why", timeout=2.0)
-    if status != 200 or why.get("silent"):
+    status, said = wire.ask(node, "GET", f"{path}/why", timeout=2.0)
+    why = said.get("why")
+    if status != 202 or why is None or why.get("silent"):
         return None
     named = [why.get("hindrance"), why.get("grace_ms"), *why["holders"], *why["ahead"]]
     return sum(thing is not None for thing in named)

@@ -103,6 +103,14 @@ const BUGS: &[Bug] = &[
         laws: &["operator's law"],
     },
     Bug {
+        name: "leased-standing",
+        about: "a node takes away what has no lease when one would be over",
+        node: true,
+        draw: &["standing", "none", "table", "3"],
+        millis: (1500, 6000),
+        laws: &["standing stays", "exclusivity", "capacity"],
+    },
+    Bug {
         name: "one-more",
         about: "a client uses one unit more than it was granted",
         node: false,

@@ -139,7 +139,10 @@ fn after(
             }
             let patience = if held.unwrap_or(0) > 0 { held_by } else { queued_by };
             if since.elapsed() > patience {
-                let what = format!("{name} shows {held:?} held and {waiting:?} waiting: {shown}");
+                // Named so that what nodes say of its claims is kept.
+                let what = format!(
+                    "pool {POOL}: {name} shows {held:?} held and {waiting:?} waiting: {shown}"
+                );
                 summary.breach("nothing is left", what);
                 break;
             }
@@ -188,7 +191,7 @@ fn save(stage: &Stage, kept: &Path, page: &str, summary: &Summary, again: &str) 
                 fs::copy(file.path(), kept.join(to)).map_err(wrong)?;
             }
         }
-        if let Ok(text) = host.read("etc/node.toml") {
+        if let Ok(text) = host.read(stage.file()) {
             fs::write(kept.join(format!("{}.toml", host.name)), text).map_err(wrong)?;
         }
     }

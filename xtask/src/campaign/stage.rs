@@ -45,7 +45,13 @@ pub(crate) fn clocks() -> bool {
 }
 
 pub(crate) struct Node {
+    /// Its host.
     pub(crate) name: String,
+    /// What the cluster calls it: a machine that joins in place of one that is lost has a name of
+    /// its own.
+    pub(crate) member: String,
+    /// How it joins, until it has: the same words go on where it stopped.
+    pub(super) joins: Option<Vec<String>>,
     pub(crate) process: Option<Process>,
     pub(crate) paused: bool,
     /// It has limits, another clock or another program until it is started again.
@@ -59,6 +65,25 @@ pub(crate) struct Node {
     /// It is one of the test program, with this in it.
     pub(crate) planted: Option<&'static str>,
     pub(crate) started: Instant,
+}
+
+impl Node {
+    pub(super) fn new(name: String) -> Node {
+        Node {
+            member: name.clone(),
+            joins: None,
+            name,
+            process: None,
+            paused: false,
+            odd: false,
+            may_end: false,
+            before: Vec::new(),
+            variables: Vec::new(),
+            program: None,
+            planted: None,
+            started: Instant::now(),
+        }
+    }
 }
 
 pub(crate) struct Stage {
@@ -83,6 +108,8 @@ pub(crate) struct Stage {
     pub(super) brief: Vec<usize>,
     pub(super) drained: Option<usize>,
     pub(super) gone: Vec<usize>,
+    /// How many machines joined under names that nobody had.
+    pub(super) joined: usize,
     pub(super) strangers: Vec<Process>,
     /// How many crews there were.
     pub(super) count: usize,
@@ -99,26 +126,17 @@ pub(crate) fn now() -> u64 {
 impl Stage {
     pub(crate) fn new(draw: Draw, tools: Tools) -> Outcome<Stage> {
         let names: Vec<String> = (0..draw.hosts).map(|number| format!("n{number}")).collect();
-        let all: Vec<&str> = names.iter().map(String::as_str).chain(OTHERS).collect();
+        let joins: usize = draw.faults.iter().map(|fault| fault.joins).sum();
+        let later: Vec<String> = (0..joins).map(|number| format!("m{number}")).collect();
+        let hosts = names.iter().chain(&later).map(String::as_str);
+        let all: Vec<&str> = hosts.chain(OTHERS).collect();
         let lab = Lab::new(&all)?;
-        let node = |name: String| Node {
-            name,
-            process: None,
-            paused: false,
-            odd: false,
-            may_end: false,
-            before: Vec::new(),
-            variables: Vec::new(),
-            program: None,
-            planted: None,
-            started: Instant::now(),
-        };
         let mut stage = Stage {
             lab,
             dice: Dice::new(draw.seed ^ 0x5eed),
             draw,
             tools,
-            nodes: names.into_iter().map(node).collect(),
+            nodes: names.into_iter().map(Node::new).collect(),
             workers: Vec::new(),
             killed: Vec::new(),
             events: Vec::new(),
@@ -129,6 +147,7 @@ impl Stage {
             brief: Vec::new(),
             drained: None,
             gone: Vec::new(),
+            joined: 0,
             strangers: Vec::new(),
             count: 0,
             looker: None,
@@ -139,39 +158,15 @@ impl Stage {
 
     fn prepare(&mut self) -> Outcome {
         let eye = self.lab.host("eye").clone();
-        let program = self.tools.program.display().to_string();
-        let mut script = format!("{program} cert new-ca campaign --dir certs\n");
-        for node in &self.nodes {
-            let address = self.lab.host(&node.name).address;
-            script +=
-                &format!("{program} cert node {} --address {address} --dir certs\n", node.name);
-        }
-        script += &format!(
-            "{program} token new camp --may see,claim,admin --pools '*' --secret-file token \
-             > tokens\ncp certs/ca.crt ca.crt\n"
-        );
-        net::done(&mut eye.shell(&script))?;
         eye.write("client.py", include_str!("client.py"))?;
         eye.write("onlooker.py", include_str!("onlooker.py"))?;
-        let header = format!("Authorization: Bearer {}\n", eye.read("token")?.trim());
-        eye.write("header", header)?;
-        let disks = self.draw.faults.iter().any(|fault| fault.disk);
         for number in 0..self.nodes.len() {
-            let host = self.host(number).clone();
-            fs::create_dir_all(host.folder.join("data")).map_err(|error| error.to_string())?;
-            if disks {
-                let mut mount = Command::new("mount");
-                mount.args(["-t", "tmpfs", "-o", &format!("size={DISK}"), "quorate-campaign"]);
-                net::done(mount.arg(host.folder.join("data")))?;
-            }
-            for file in
-                ["ca.crt".into(), self.certificate(number, "crt"), self.certificate(number, "key")]
-            {
-                host.write(&format!("etc/{file}"), eye.read(&format!("certs/{file}"))?)?;
-            }
-            self.configure(number)?;
-            let words = format!("{program} init --config etc/node.toml");
-            net::done(&mut host.shell(&words))?;
+            self.furnish(number)?;
+        }
+        if self.draw.protocol == Protocol::Grown {
+            self.grow()?;
+        } else {
+            self.write_files()?;
         }
         if let Some(far) = self.draw.apart {
             for a in 0..self.nodes.len() {
@@ -187,53 +182,27 @@ impl Stage {
         self.until_ready()
     }
 
-    pub(crate) fn certificate(&self, number: usize, end: &str) -> String {
-        format!("node-{}.{end}", self.nodes[number].name)
+    /// A host gets a directory for its node, on a small disk of its own if a fault plays with disks.
+    pub(super) fn furnish(&self, number: usize) -> Outcome {
+        let data = self.host(number).folder.join("data");
+        fs::create_dir_all(&data).map_err(|error| error.to_string())?;
+        if self.draw.faults.iter().any(|fault| fault.disk) {
+            let mut mount = Command::new("mount");
+            mount.args(["-t", "tmpfs", "-o", &format!("size={DISK}"), "quorate-campaign"]);
+            net::done(mount.arg(data))?;
+        }
+        Ok(())
+    }
+
+    /// What clients show.
+    pub(super) fn show(&self, token: &str) -> Outcome {
+        let eye = self.lab.host("eye");
+        eye.write("token", token)?;
+        eye.write("header", format!("Authorization: Bearer {}\n", token.trim()))
     }
 
     pub(crate) fn host(&self, number: usize) -> &Host {
         self.lab.host(&self.nodes[number].name)
-    }
-
-    /// Writes a node's file.
-    pub(crate) fn configure(&self, number: usize) -> Outcome {
-        let host = self.host(number);
-        let (name, address, folder) = (&host.name, host.address, host.folder.display());
-        let mut text = format!(
-            "cluster = \"campaign\"\nepoch = {}\nnode = \"{name}\"\ndata_dir = \"{folder}/data\"\n\
-             suspect_after = \"2s\"\n[listen]\nclients = \"{address}:7420\"\n\
-             peers = \"{address}:7520\"\n[tls]\nca = \"{folder}/etc/ca.crt\"\n\
-             cert = \"{folder}/etc/node-{name}.crt\"\nkey = \"{folder}/etc/node-{name}.key\"\n",
-            self.epoch
-        );
-        for node in &self.nodes {
-            let address = self.lab.host(&node.name).address;
-            text += &format!("[[members]]\nname = \"{}\"\npeers = \"{address}:7520\"\n", node.name);
-        }
-        let Draw { units, lease, durable, protocol, workload, .. } = self.draw;
-        if protocol == Protocol::Moving {
-            // Well above sixteen round trips (docs/configuration.md).
-            let licence = self.draw.apart.map_or(500, |_| 2000);
-            text += &format!(
-                "[charter]\nenabled = true\nlicence = \"{licence}ms\"\nsuspect_after = \"1s\"\n"
-            );
-        }
-        let clock = self.draw.faults.iter().any(|fault| fault.clock);
-        // What these do to clocks is promised then.
-        let drift = if clock { "drift_ppm = 99000\n" } else { "" };
-        for (kind, name) in
-            [("name", POOL), ("name", PROBE), ("pattern", "camp-*"), ("pattern", "flood-*")]
-        {
-            let labelled = workload.labelled && name == POOL;
-            let goods = if labelled { labels(units) } else { format!("units = {units}\n") };
-            text += &format!(
-                "[[pools]]\n{kind} = \"{name}\"\n{goods}lease = \"{}ms\"\n{drift}{}",
-                lease.as_millis(),
-                protocol.options(units, durable)
-            );
-        }
-        let tokens = self.lab.host("eye").read("tokens")?;
-        host.write("etc/node.toml", format!("{text}{tokens}"))
     }
 
     /// Says when something happened.
@@ -250,13 +219,22 @@ impl Stage {
         let host = self.host(number).clone();
         let node = &self.nodes[number];
         let program = node.program.as_ref().unwrap_or(&self.tools.program).display().to_string();
-        let config = host.folder.join("etc/node.toml").display().to_string();
+        if let Some(words) = self.joining(number) {
+            return self.start_with(number, words);
+        }
+        let config = host.folder.join(self.file()).display().to_string();
         let words = match (node.planted.or(self.tools.node_bug), &self.tools.real) {
             (Some(bug), Some(real)) => {
                 vec![real.display().to_string(), "node".into(), bug.into(), config]
             }
             _ => vec![program, "serve".into(), "--config".into(), config],
         };
+        self.start_with(number, words)
+    }
+
+    /// A process of a node, with these words.
+    pub(super) fn start_with(&mut self, number: usize, words: Vec<String>) -> Outcome {
+        let (host, node) = (self.host(number).clone(), &self.nodes[number]);
         let words: Vec<String> = node.before.iter().cloned().chain(words).collect();
         let log = append(&host.folder.join("node.log"))?;
         let mut command = host.command(&words[0]);
@@ -346,7 +324,7 @@ impl Stage {
                 Some(said.get("node").text().to_owned())
             }
         });
-        self.nodes.iter().position(|node| Some(&node.name) == name.as_ref()).unwrap_or(any)
+        self.nodes.iter().position(|node| Some(&node.member) == name.as_ref()).unwrap_or(any)
     }
 
     /// The node that would decide at once without the one that does, or any.
@@ -356,7 +334,7 @@ impl Stage {
             let shown = Json::parse(&self.ask(number, &format!("/v1/pools/{POOL}")).ok()?)?;
             Some(shown.get("seat").get("shadow").text().to_owned()).filter(|it| !it.is_empty())
         });
-        self.nodes.iter().position(|node| Some(&node.name) == name.as_ref()).unwrap_or(any)
+        self.nodes.iter().position(|node| Some(&node.member) == name.as_ref()).unwrap_or(any)
     }
 
     /// The node that leads the charter, or any.
@@ -366,7 +344,7 @@ impl Stage {
             let shown = Json::parse(&self.ask(number, "/v1/node").ok()?)?;
             Some(shown.get("charter").get("leader").text().to_owned()).filter(|it| !it.is_empty())
         });
-        self.nodes.iter().position(|node| Some(&node.name) == name.as_ref()).unwrap_or(any)
+        self.nodes.iter().position(|node| Some(&node.member) == name.as_ref()).unwrap_or(any)
     }
 
     /// So many nodes, which stay the same ones until all is healed.
@@ -484,14 +462,4 @@ pub(crate) const RECOVERY: Duration = Duration::from_secs(100);
 pub(super) fn append(file: &Path) -> Outcome<fs::File> {
     let opened = OpenOptions::new().create(true).append(true).open(file);
     opened.map_err(|error| format!("cannot write {}: {error}", file.display()))
-}
-
-/// Half of the units are big, every third is in the east.
-fn labels(units: u32) -> String {
-    let one = |unit: u32| {
-        let (kind, zone) =
-            (["big", "small"][unit as usize % 2], ["east", "west", "west"][unit as usize % 3]);
-        format!("{{ name = \"u{unit}\", labels = {{ kind = \"{kind}\", zone = \"{zone}\" }} }}")
-    };
-    format!("units = [{}]\n", (0..units).map(one).collect::<Vec<_>>().join(", "))
 }

@@ -24,6 +24,15 @@ pub(crate) struct Workload {
     pub(crate) labelled: bool,
     /// Claims go to so many pools of a pattern instead of one pool.
     pub(crate) pools: u32,
+    /// Some hold without a lease: what is written down must not be taken away from most nodes.
+    pub(crate) stands: bool,
+}
+
+impl Workload {
+    /// Whether it can be played with this protocol. A charter has pools with names, and no patterns.
+    pub(crate) fn suits(&self, protocol: Protocol) -> bool {
+        (self.fits)(protocol) && (protocol != Protocol::Grown || self.pools == 0)
+    }
 }
 
 const fn http(manner: &'static str, threads: u32) -> Crew {
@@ -36,7 +45,7 @@ const fn workload(
     crews: &'static [Crew],
     fits: fn(Protocol) -> bool,
 ) -> Workload {
-    Workload { name, about, crews, fits, labelled: false, pools: 0 }
+    Workload { name, about, crews, fits, labelled: false, pools: 0, stands: false }
 }
 
 fn any(_: Protocol) -> bool {
@@ -44,7 +53,11 @@ fn any(_: Protocol) -> bool {
 }
 
 fn with_labels(protocol: Protocol) -> bool {
-    matches!(protocol, Protocol::Central | Protocol::Moving | Protocol::Table)
+    protocol.moves() || matches!(protocol, Protocol::Central | Protocol::Table)
+}
+
+fn with_standing(protocol: Protocol) -> bool {
+    protocol == Protocol::Table
 }
 
 fn decided_by_one(protocol: Protocol) -> bool {
@@ -95,6 +108,15 @@ pub(crate) const ALL: &[Workload] = &[
             "units get other labels under load",
             &[http("drains", 1), http("labels", 4)],
             decided_by_one,
+        )
+    },
+    Workload {
+        stands: true,
+        ..workload(
+            "standing",
+            "holds without a lease, beside some with one",
+            &[http("standing", 3), http("small", 2)],
+            with_standing,
         )
     },
     Workload { pools: 400, ..workload("pools", "claims over 400 pools", &[http("small", 6)], any) },

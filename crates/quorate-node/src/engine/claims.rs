@@ -126,7 +126,7 @@ impl Engine {
             .and_then(|place| {
                 let known = pool.known();
                 let claim = admission::claim(&pool.def, &known, &self.config, id, &want, draw)?;
-                Ok((claim, place))
+                Ok((self.planted.claim(claim), place))
             });
         let (claim, place) = match admitted {
             Ok(admitted) => admitted,

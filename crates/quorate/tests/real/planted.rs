@@ -6,13 +6,14 @@ use quorate_node::{Bug, Config, Node};
 
 /// The bugs by name, and what is no bug: a clock that is 4 % fast or slow, or twice as fast, and
 /// another version of the wire.
-const BUGS: [(&str, Bug); 10] = [
+const BUGS: [(&str, Bug); 11] = [
     ("late-deadline", Bug::LateDeadline),
     ("nothing-before", Bug::NothingBefore),
     ("same-fence", Bug::SameFence),
     ("false-refusal", Bug::FalseRefusal),
     ("early-end", Bug::EarlyEnd),
     ("always-ready", Bug::AlwaysReady),
+    ("leased-standing", Bug::LeasedStanding),
     ("clock-fast", Bug::Clock(1_040_000)),
     ("clock-slow", Bug::Clock(960_000)),
     ("clock-double", Bug::Clock(2_000_000)),
@@ -29,10 +30,16 @@ pub(crate) fn main(words: &[String]) {
     let [bug, config] = words else { panic!("the harness names a bug and a file") };
     let (_, bug) = BUGS.iter().find(|(name, _)| name == bug).expect("a bug we have");
     let text = std::fs::read_to_string(Path::new(config)).expect("a file that was just written");
-    let config = Config::parse(&text).expect("a sensible file");
+    // Ended as the command ends, if it cannot start: its certificate may be of no use just now.
+    let fail = |why: &dyn std::fmt::Display| -> ! {
+        eprintln!("{why}");
+        std::process::exit(2)
+    };
+    let config = Config::parse(&text).unwrap_or_else(|error| fail(&error));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let mut node = Node::start_with(config, *bug).await.expect("a node that starts");
+        let started = Node::start_with(config, *bug).await;
+        let mut node = started.unwrap_or_else(|error| fail(&error));
         panic!("{}", node.failed().await);
     });
 }

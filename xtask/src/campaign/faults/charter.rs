@@ -9,7 +9,7 @@ use crate::campaign::stage::Stage;
 use crate::lab::net::Outcome;
 
 fn chartered(protocol: Protocol, _: usize) -> bool {
-    protocol == Protocol::Moving
+    protocol.moves()
 }
 
 pub(super) const fn seat(

@@ -30,9 +30,32 @@ fn drain(stage: &mut Stage, beat: u32, which: fn(&mut Stage) -> usize) -> Outcom
     }
 }
 
+/// A machine joins at once, and where there is another one a lease later.
+fn join(stage: &mut Stage, beat: u32, machines: u32) -> Outcome {
+    let place = beat.checked_sub(2).filter(|since| since.is_multiple_of(lease(stage)));
+    match place.map(|since| since / lease(stage)) {
+        Some(place) if place < machines => stage.arrive(),
+        _ => stage.welcome(),
+    }
+}
+
+/// Machines that join are killed a moment later, and start again as they did before.
+fn join_and_die(stage: &mut Stage, beat: u32) -> Outcome {
+    join(stage, beat, 2)?;
+    let last = stage.nodes.len() - 1;
+    // Not the members of the beginning.
+    if last < stage.draw.hosts {
+        return Ok(());
+    }
+    match (beat % lease(stage)) % 8 {
+        3 | 4 if beat < lease(stage) * 2 => stage.restart(last),
+        _ => stage.start(last),
+    }
+}
+
 /// The leader is one, who decides may be another, and the third believes that it decides on.
 fn of_five(protocol: Protocol, hosts: usize) -> bool {
-    protocol == Protocol::Moving && hosts >= 5
+    protocol.moves() && hosts >= 5
 }
 
 fn unheard(stage: &mut Stage, beat: u32) -> Outcome {
@@ -92,6 +115,38 @@ pub(super) const ALL: &[Fault] = &[
         links: true,
         fits: of_five,
         ..seat("leader-unheard", "a node hears nothing of the charter while seats move", unheard)
+    },
+    Fault {
+        joins: 2,
+        ..spares(seat(
+            "member-joins",
+            "machines join under names that nobody had",
+            |stage, beat| join(stage, beat, 2),
+        ))
+    },
+    Fault {
+        joins: 2,
+        ..seat("joins-and-dies", "machines are killed while they join, and go on", join_and_die)
+    },
+    Fault {
+        joins: 1,
+        ..seat("joins-without-leader", "a machine joins while leaders are killed", |stage, beat| {
+            if beat.is_multiple_of(12) {
+                let leader = stage.leader();
+                stage.restart(leader)?;
+            }
+            join(stage, beat, 1)
+        })
+    },
+    Fault {
+        joins: 1,
+        ..seat("joins-without-decider", "a machine joins while deciders are killed", |s, beat| {
+            if beat.is_multiple_of(12) {
+                let decider = s.decider();
+                s.restart(decider)?;
+            }
+            join(s, beat, 1)
+        })
     },
     spares(seat("pools-made", "pools are made, used and changed under load", |stage, beat| {
         if beat > 0 {

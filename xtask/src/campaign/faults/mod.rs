@@ -29,6 +29,13 @@ pub(crate) struct Fault {
     pub(crate) blurs: bool,
     /// Nodes lose what they wrote down.
     pub(crate) forgets: bool,
+    /// So many or so that no hold without a lease outlives it: a majority's disks, an old copy of
+    /// one, or another configuration while somebody holds (docs/claims.md, *Without a lease*).
+    pub(crate) robs: bool,
+    /// It writes files anew that members who joined wrote themselves.
+    pub(crate) files: bool,
+    /// So many machines join, that were no members before.
+    pub(crate) joins: usize,
     /// It plays with disks: each node has a small one of its own.
     pub(crate) disk: bool,
     /// It plays with clocks.
@@ -42,6 +49,12 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
+    /// Whether it can happen to so many nodes of such a cluster.
+    pub(crate) fn suits(&self, protocol: Protocol, hosts: usize) -> bool {
+        let can = protocol == Protocol::Grown || self.joins == 0;
+        (self.fits)(protocol, hosts) && can && !(self.files && protocol == Protocol::Grown)
+    }
+
     /// Whether it takes a clock to make certificates that expire.
     pub(crate) fn expires(&self) -> bool {
         self.name.starts_with("certificate")
@@ -61,6 +74,9 @@ const fn fault(
         links: false,
         blurs: false,
         forgets: false,
+        robs: false,
+        files: false,
+        joins: 0,
         disk: false,
         clock: false,
         beyond: false,
@@ -71,6 +87,11 @@ const fn fault(
 
 const fn spares(fault: Fault) -> Fault {
     Fault { spares: true, ..fault }
+}
+
+/// It needs a cluster of files.
+const fn of_files(fault: Fault) -> Fault {
+    Fault { files: true, ..fault }
 }
 
 fn any(_: Protocol, _: usize) -> bool {

@@ -2,9 +2,11 @@
 
 use std::process::Command;
 
+use super::processes::lease;
 use super::{Fault, fault};
 use crate::campaign::draw::Protocol;
-use crate::campaign::stage::Stage;
+use crate::campaign::json::Json;
+use crate::campaign::stage::{POOL, Stage};
 use crate::lab::net::{self, Outcome};
 
 const fn disk(
@@ -25,7 +27,7 @@ const fn written(
 }
 
 fn is_written(protocol: Protocol, _: usize) -> bool {
-    protocol.can_be_durable() || protocol == Protocol::Moving
+    protocol.can_be_durable() || protocol.moves()
 }
 
 /// By libfaketime, which changes timers and the day. The clock of leases is read from the kernel,
@@ -45,6 +47,10 @@ const fn beyond(
     act: fn(&mut Stage, u32) -> Outcome,
 ) -> Fault {
     Fault { beyond: true, real: true, ..fault(name, about, act) }
+}
+
+const fn robs(fault: Fault) -> Fault {
+    Fault { robs: true, files: true, ..fault }
 }
 
 /// Processors and sockets are somebody else's.
@@ -70,7 +76,48 @@ fn voting(protocol: Protocol, _: usize) -> bool {
 
 /// A member that lost its part of the charter does not come back under its name: docs/charter.md.
 fn unchartered(protocol: Protocol, _: usize) -> bool {
-    protocol != Protocol::Moving
+    !protocol.moves()
+}
+
+/// One node speaks another version from the beginning to the end, of a charter perhaps the one that
+/// leads it or decides. The others say so by its name, and go on (docs/operations.md).
+fn other_wire(stage: &mut Stage, beat: u32) -> Outcome {
+    if beat == 0 {
+        let odd = match stage.dice.index(3) {
+            0 => stage.leader(),
+            1 => stage.decider(),
+            _ => stage.dice.index(stage.nodes.len()),
+        };
+        stage.chosen = vec![odd];
+        stage.note(format!("n{odd} speaks the next version from now on"));
+        return stage.restart_as(odd, "next-wire", &[]);
+    }
+    // Where nothing else happens, they have known it for a lease by now.
+    if beat != lease(stage) * 2 || stage.draw.faults.len() > 1 {
+        return Ok(());
+    }
+    let odd = stage.chosen[0];
+    let name = stage.nodes[odd].member.clone();
+    let others = (0..stage.nodes.len()).filter(|other| *other != odd);
+    let said = |node: usize| -> Outcome<String> {
+        let shown = Json::parse(&stage.ask(node, "/v1/node")?).ok_or("no JSON")?;
+        let mut peers = shown.get("peers").list().iter();
+        let row = peers.find(|row| row.get("name").text() == name);
+        Ok(row.map(|row| row.get("problem").text().to_owned()).unwrap_or_default())
+    };
+    let goes_on = stage.draw.protocol.moves() || stage.draw.protocol.outlives_one();
+    for node in others {
+        let problem = said(node)?;
+        if !problem.contains("of the wire") {
+            return Err(format!("n{node} does not say what is wrong with {name}: {problem:?}"));
+        }
+        if goes_on {
+            let path = format!("/readyz/pools/{POOL}");
+            let why = format!("n{node} goes on without {name}");
+            net::until(&why, || stage.ask(node, &path).is_ok())?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) const ALL: &[Fault] = &[
@@ -156,6 +203,7 @@ pub(super) const ALL: &[Fault] = &[
     },
     Fault {
         forgets: true,
+        robs: true,
         fits: unchartered,
         ..fault("data-wiped-all", "all directories are emptied", |stage, beat| {
             let nodes = if beat == 0 { 0..stage.nodes.len() } else { 0..0 };
@@ -168,6 +216,7 @@ pub(super) const ALL: &[Fault] = &[
     },
     Fault {
         forgets: true,
+        robs: true,
         // One node alone would go on from there: docs/configuration.md says so.
         fits: voting,
         ..fault("old-copy", "an old copy of a directory is put back", |stage, beat| {
@@ -288,16 +337,20 @@ pub(super) const ALL: &[Fault] = &[
     crowd("claims-flood", "claims in another pool, which nobody waits for", |stage, beat| {
         strangers(stage, beat, "claims")
     }),
-    fault("new-epoch", "all nodes are stopped and started under the next epoch", |stage, beat| {
-        if beat != 2 {
-            return Ok(());
-        }
-        let nodes = 0..stage.nodes.len();
-        nodes.clone().try_for_each(|node| stage.stop(node))?;
-        stage.epoch += 1;
-        nodes.clone().try_for_each(|node| stage.configure(node))?;
-        nodes.into_iter().try_for_each(|node| stage.start(node))
-    }),
+    robs(fault(
+        "new-epoch",
+        "all nodes are stopped and start under the next epoch",
+        |stage, beat| {
+            if beat != 2 {
+                return Ok(());
+            }
+            let nodes = 0..stage.nodes.len();
+            nodes.clone().try_for_each(|node| stage.stop(node))?;
+            stage.epoch += 1;
+            nodes.clone().try_for_each(|node| stage.configure(node))?;
+            nodes.into_iter().try_for_each(|node| stage.start(node))
+        },
+    )),
     fault("upgrade", "nodes are replaced by another build, one by one (--other)", |stage, beat| {
         let node = (beat / 6) as usize;
         if !beat.is_multiple_of(6) || node >= stage.nodes.len() {
@@ -307,6 +360,10 @@ pub(super) const ALL: &[Fault] = &[
         stage.nodes[node].program = stage.tools.other.clone();
         stage.start(node)
     }),
+    Fault {
+        real: true,
+        ..fault("other-wire", "a node speaks another version all the time", other_wire)
+    },
     Fault {
         real: true,
         ..fault(

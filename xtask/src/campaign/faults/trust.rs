@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::{BEAT, Fault, fault, spares};
+use super::{BEAT, Fault, fault, of_files, spares};
 use crate::campaign::stage::Stage;
 use crate::lab::net::{self, Outcome};
 
@@ -54,15 +54,15 @@ pub(super) const ALL: &[Fault] = &[
     spares(fault("reloads", "nodes read their files anew over and over", |stage, beat| {
         reload(stage, beat, |_, _| Ok(()))
     })),
-    spares(fault("broken-files", "nodes are told to read files with mistakes", |stage, beat| {
+    of_files(spares(fault("broken-files", "nodes are told to read wrong files", |stage, beat| {
         reload(stage, beat, |stage, node| {
             stage.host(node).write("etc/node.toml", "cluster = \"camp")?;
             stage.signal(node, "HUP")?;
             std::thread::sleep(std::time::Duration::from_millis(100));
             stage.configure(node)
         })
-    })),
-    spares(fault(
+    }))),
+    of_files(spares(fault(
         "wrong-certificate",
         "nodes are told to take another's certificate",
         |stage, beat| {
@@ -77,24 +77,26 @@ pub(super) const ALL: &[Fault] = &[
                 stage.host(node).write(&format!("etc/{own}"), right)
             })
         },
-    )),
+    ))),
     Fault {
         links: true,
+        files: true,
         ..fault("certificate-expires", "a node's certificate is renewed too late", |stage, beat| {
             expire(stage, beat, 1)
         })
     },
     Fault {
         links: true,
+        files: true,
         ..fault("certificates-expire", "all certificates are renewed too late", |stage, beat| {
             expire(stage, beat, stage.nodes.len())
         })
     },
-    spares(fault(
+    of_files(spares(fault(
         "new-authority",
         "certificates of a new authority, in the guide's steps",
         new_authority,
-    )),
+    ))),
 ];
 
 /// docs/security.md: both roots everywhere, then new certificates, then the old root goes.
