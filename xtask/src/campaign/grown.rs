@@ -1,5 +1,5 @@
-//! A cluster that one machine makes, and that others join by invitation: at the beginning, and while
-//! it is used. A machine that joins in place of a lost one has a name of its own.
+//! A cluster that one machine makes, and that others join by invitation: at the beginning, and
+//! while it is used. A machine that joins in place of a lost one has a name of its own.
 
 use super::draw::Protocol;
 use super::stage::{Node, POOL, PROBE, Stage};

@@ -182,7 +182,7 @@ impl Stage {
         self.until_ready()
     }
 
-    /// A host gets a directory for its node, on a small disk of its own if a fault plays with disks.
+    /// A host gets a directory for its node, on a small disk of its own if faults play with disks.
     pub(super) fn furnish(&self, number: usize) -> Outcome {
         let data = self.host(number).folder.join("data");
         fs::create_dir_all(&data).map_err(|error| error.to_string())?;

@@ -29,7 +29,7 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// Whether it can be played with this protocol. A charter has pools with names, and no patterns.
+    /// Whether it can be played with this protocol. A charter has pools with names, no patterns.
     pub(crate) fn suits(&self, protocol: Protocol) -> bool {
         (self.fits)(protocol) && (protocol != Protocol::Grown || self.pools == 0)
     }

@@ -292,6 +292,9 @@ impl Engine {
         if before.is_some_and(|boot| boot != theirs.life.boot) {
             self.started_again(peer);
         }
+        if again {
+            self.connected_again(peer);
+        }
         self.heard_of(peer, clock::now());
         Ok(())
     }

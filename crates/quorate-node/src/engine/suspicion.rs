@@ -16,7 +16,7 @@ use quorate_wire::glance::What;
 
 use super::{Engine, HEARTBEAT};
 use crate::caller::Caller;
-use crate::protocols::{self, REGISTRY};
+use crate::protocols::{self, Books, REGISTRY};
 use crate::seat::SeatEvent;
 
 /// What is heard of the other nodes.
@@ -85,6 +85,21 @@ impl Engine {
             let name = &self.config.members[peer.index()].name;
             self.history.note_node(What::Trusted, name, "heard again");
             self.tell_all_seats(|| Event::Trust(peer));
+        }
+    }
+
+    /// There is a connection to a peer again. Where nobody keeps books, messages are lost with the
+    /// one before, also if nobody was suspected meanwhile: these seats are told that it is there,
+    /// so that they say again what nobody would ask them.
+    pub(super) fn connected_again(&mut self, peer: NodeId) {
+        if self.watch.is_suspected(peer) {
+            return; // It is about to be heard.
+        }
+        for seat in 0..self.pools.len() {
+            let about = &self.pools[seat].def.protocol.about;
+            if about.books == Books::None && !about.needs_proof {
+                self.step(seat, Event::Trust(peer));
+            }
         }
     }
 
@@ -160,7 +175,40 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::started;
     use super::*;
+    use crate::boot::Boot;
+    use crate::config::Config;
+    use crate::journal::{Journal, Records};
+
+    /// Found by the campaign: the one message that told the first member of a pool was lost with a
+    /// connection that broke and was there again before anybody was suspected.
+    #[test]
+    fn what_was_lost_with_a_connection_is_said_again() {
+        let config = Config::parse_in_memory(
+            "cluster = \"c\"\nepoch = 1\nnode = \"b\"\n\
+             listen = { clients = \"127.0.0.1:1\", peers = \"127.0.0.1:3\" }\n\
+             members = [{ name = \"a\", peers = \"127.0.0.1:2\" }, \
+             { name = \"b\", peers = \"127.0.0.1:3\" }]\n\
+             [[pools]]\nname = \"p\"\nunits = 2\nprotocol = \"ring\"\n",
+        );
+        let journal = (Journal::nowhere(), Records::new());
+        let mut engine = started(config.unwrap(), &Boot::first(), journal);
+        let seat = engine.seat("p").unwrap();
+        let wakes = |engine: &Engine| {
+            let sent = engine.pools[seat].meters.messages.iter();
+            sent.map(prometheus_client::metrics::counter::Counter::get).sum::<u64>()
+        };
+        assert_eq!(wakes(&engine), 0);
+        engine.connected_again(NodeId(0));
+        assert_eq!(wakes(&engine), 1);
+        // Whoever is suspected is trusted when it is heard, which comes to the same.
+        engine.watch.replaced(NodeId(0));
+        engine.connected_again(NodeId(0));
+        assert_eq!(wakes(&engine), 1);
+        engine.heard_of(NodeId(0), engine.now());
+        assert_eq!(wakes(&engine), 2);
+    }
 
     #[test]
     fn silence_is_suspected_once_and_forgiven_when_it_ends() {

@@ -37,7 +37,7 @@ pub(super) fn with_limits(limits: &str, pools: &str, journal: Journal) -> Engine
     started(config, &Boot::first(), (journal, Records::new()))
 }
 
-fn started(config: Config, boot: &Boot, journal: (Journal, Records)) -> Engine {
+pub(super) fn started(config: Config, boot: &Boot, journal: (Journal, Records)) -> Engine {
     let (changes, _) = broadcast::channel(1);
     let (fatal, _) = mpsc::unbounded_channel();
     let metrics = Arc::new(Metrics::new());

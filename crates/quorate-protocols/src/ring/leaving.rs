@@ -195,9 +195,9 @@ impl Ring {
         self.begin_epoch(seat, epoch, &skipped, out);
     }
 
-    /// The right neighbour is there again. A wake that was sent while it was away is lost, and so is
-    /// what the last frame said of claims that wait, if that is the root and it restarted: a root
-    /// that has never heard of the pool sends no frames by itself.
+    /// The right neighbour is there again. A wake that was sent while it was away is lost, and so
+    /// is what the last frame said of claims that wait, if that is the root and it restarted: a
+    /// root that has never heard of the pool sends no frames by itself.
     fn wake_again(&mut self, seat: &Seat<'_, Ring>, about: NodeId, out: &mut Outbox<Ring>) {
         let visit = seat.pool.visits(seat.me) - 1;
         let right = seat.pool.right_of(seat.me, visit, &self.tether.skipped);
