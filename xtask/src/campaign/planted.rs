@@ -166,7 +166,8 @@ fn find(bug: &Bug, tools: &Tools, keep: &Path) -> bool {
     let mut missed = Vec::new();
     for seed in 1..=TRIES {
         let mut draw = Draw::new(seed, &only, Means::default());
-        (draw.units, draw.durable, draw.apart, draw.brief) = (2, false, None, true);
+        let stands = draw.workload.stands;
+        (draw.units, draw.durable, draw.apart, draw.brief) = (2, stands, None, true);
         draw.lease = Duration::from_millis(bug.millis.0);
         draw.span = Duration::from_millis(bug.millis.1);
         let keep = keep.join(bug.name);
