@@ -13,7 +13,7 @@ use crate::Outcome;
 
 /// Say what tokens of the charter may do.
 ///
-/// A right is what an entry of [[tokens]] in a file says beside its name, secret and expiry
+/// A right is what an entry of `[[tokens]]` in a file says beside its name, secret and expiry
 /// (docs/rights.md). Tokens have one right each, by its name; whoever changes the right changes
 /// what all of them may do, at every node, also while they are connected.
 #[derive(clap::Args, Debug)]
