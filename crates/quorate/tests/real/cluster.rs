@@ -570,12 +570,13 @@ impl Cluster {
             let _ = write!(text, "[tls]\nca = {ca:?}\ncert = {cert:?}\nkey = {key:?}\n");
         }
         if self.pools.protocol == Protocol::Moving {
-            // Where nobody could wait for a lease, a busy machine must not make a shadow seem silent
-            // together with the node that is killed.
+            // Where nobody could wait for a lease, a busy machine must not make a shadow seem
+            // silent together with the node that is killed.
             let span = if self.pools.lease > Duration::from_secs(60) { "2s" } else { "500ms" };
             let _ = write!(
                 text,
-                "[charter]\nenabled = true\nlicence = \"{span}\"\nsuspect_after = \"{span}\"\n"
+                "[charter]\nenabled = true\nlicence = \"{span}\"\n\
+                 suspect_after = \"{span}\"\n"
             );
         }
         let Pools { names, units, lease, protocol, .. } = &self.pools;
